@@ -13,12 +13,18 @@ import { runDir } from '../sandbox.js';
 import type { Case } from '../suite.js';
 
 const NAME = 'iqn.2026-01.io.dapl:suite';
-const PARTS = 6;
+const PARTS = 8;
 const ALL_TESTS = 230;
 const TEST_TIMEOUT_SECONDS = 60;
 const SUITE_TIMEOUT_MS = 600_000;
 const CASE_TIMEOUT_MS = 1_200_000;
 const START_TIMEOUT_MS = 60_000;
+/**
+ * What the program says when an answer took more than a second, and it has given up. On a busy
+ * machine that may be the machine: such a test is run again.
+ */
+const LATE = /revents is not POLLIN/;
+const MOST_RUNS = 3;
 /** In front of the output of each test, and behind it with its exit code. */
 const BEGIN = '=== begin';
 const END = '=== end';
@@ -109,22 +115,35 @@ async function runSuite(
   names: readonly string[],
 ): Promise<Line[]> {
   const target = await startTarget(lab);
-  const url = `iser://${lab.host.ipv4}:3260/${NAME}/0`;
-  const tests = names.map((name) => {
-    const test = `iscsi-test-cu -d -n -V -t ALL.${name} ${url}`;
-    const limited = `LD_PRELOAD=${shim} timeout -s KILL ${TEST_TIMEOUT_SECONDS} ${test}`;
-    return (
-      `echo "${BEGIN} ${name}"; begun=$(${CLOCK}); ${limited} 2>&1; code=$?; ` +
-      `echo; echo "${END} $code $begun $(${CLOCK})"`
-    );
-  });
+  const lines = new Map<string, Line>();
   try {
-    const { stdout } = await guest.run(tests.join('\n'), { timeoutMs: SUITE_TIMEOUT_MS });
-    return stdout.split(BEGIN).slice(1).map(lineOf);
+    let left = names;
+    for (let run = 1; run <= MOST_RUNS && left.length > 0; run++) {
+      const command = left.map((name) => commandOf(name, shim, lab.host.ipv4)).join('\n');
+      const { stdout } = await guest.run(command, { timeoutMs: SUITE_TIMEOUT_MS });
+      const outputs = stdout.split(BEGIN).slice(1);
+      for (const output of outputs) {
+        const line = lineOf(output);
+        lines.set(line[0], line);
+      }
+      const late = outputs.filter((output) => LATE.test(output)).map((output) => lineOf(output));
+      left = late.filter(([name, verdict]) => !isExplained(name, verdict)).map(([name]) => name);
+    }
+    return [...lines.values()];
   } finally {
     target.kill('SIGKILL');
     await target.exited;
   }
+}
+
+function commandOf(name: string, shim: string, address: string): string {
+  const url = `iser://${address}:3260/${NAME}/0`;
+  const test = `iscsi-test-cu -d -n -V -t ALL.${name} ${url}`;
+  const limited = `LD_PRELOAD=${shim} timeout -s KILL ${TEST_TIMEOUT_SECONDS} ${test}`;
+  return (
+    `echo "${BEGIN} ${name}"; begun=$(${CLOCK}); ${limited} 2>&1; code=$?; ` +
+    `echo; echo "${END} $code $begun $(${CLOCK})"`
+  );
 }
 
 function lineOf(text: string): Line {
