@@ -15,8 +15,7 @@ import { Departures } from '../../../../core/flow/channel/departures.js';
 import { Credits } from '../../../../core/flow/channel/credits.js';
 import { Receiver } from '../../../../core/flow/channel/receiver.js';
 import { Sender } from '../../../../core/flow/channel/sender.js';
-import type { FlowError} from '../../../../core/flow/index.js';
-import { connect, type Connection, listen } from '../../../../core/flow/index.js';
+import { connect, type Connection, type FlowError, listen } from '../../../../core/flow/index.js';
 import type { FabricOptions } from '../../../../providers/mock/index.js';
 import { SeededRandom } from '../../../../providers/mock/seeded-random.js';
 import {
