@@ -34,7 +34,7 @@ export interface SdpOptions {
    * default 1 MiB.
    */
   readonly areaBytes?: number;
-  /** Such pieces of a connection: 1 to 1024; default 4. */
+  /** Such pieces of a connection: 1 to 1024; default 2. */
   readonly areas?: number;
   /** A SrcAvail is cancelled after so many milliseconds without progress: 1 on; default 1000. */
   readonly advertMs?: number;
@@ -73,7 +73,7 @@ const DEFAULTS = {
   zeroCopyBytes: CROSSING_BYTES,
   advertBytes: 4 * 1024 * 1024,
   areaBytes: 1024 * 1024,
-  areas: 4,
+  areas: 2,
   advertMs: 1000,
   cancelMs: 60_000,
   closeTimeoutMs: 5000,

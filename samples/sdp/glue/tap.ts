@@ -1,4 +1,4 @@
-/** What is told of a connection to who looks on: a capture, or a checker of the protocol. */
+/** What is told of a connection to an onlooker: a capture, or a checker of the protocol. */
 
 export type TapEvent =
   /** A whole message, Hello and HelloAck too. */

@@ -1,7 +1,7 @@
 /**
  * A connection of SDP, sans-IO: it is handed what comes and the time, and tells its host what to
- * do. Who may send what in which state, with which credits and in which mode is in the tables of
- * states.ts, credits.ts and modes.ts.
+ * do. Which side may send what in which state, with which credits and in which mode is in the
+ * tables of states.ts, credits.ts and modes.ts.
  */
 import { type Body, Flags, type Message, parseMessage, SdpWireError } from '../wire/index.js';
 import { Credits } from './credits.js';
