@@ -72,6 +72,8 @@ async function startTarget(guest: Guest): Promise<void> {
       'modprobe -a target_core_mod target_core_file iscsi_target_mod ib_isert',
       `truncate -s ${DISK_MIB}M /tmp/disk0.img; mkdir -p ${core}`,
       `echo fd_dev_name=/tmp/disk0.img,fd_dev_size=$((${DISK_MIB} << 20)) > ${core}/control`,
+      // Without a serial number LIO tells of no pages but the first.
+      `echo 5c1f4a5e-0001 > ${core}/wwn/vpd_unit_serial`,
       `echo 1 > ${core}/enable; echo 1 > ${core}/attrib/emulate_tpu`,
       `mkdir -p ${group}; mkdir ${group}/np/${guest.ipv4}:3260`,
       `echo 1 > ${group}/np/${guest.ipv4}:3260/iser`,

@@ -64,6 +64,8 @@ interface Session {
   readonly text: TextExchange;
   readonly keepAlive: KeepAlive;
   sendDataSegmentLength: number;
+  /** The device server has been told of the end. */
+  nexusLost: Promise<void> | undefined;
 }
 
 /** How long an initiator may take to log in, and to leave after its logout. */
@@ -252,6 +254,7 @@ export class TargetConnection {
       tsih,
       window,
       sendDataSegmentLength: negotiated.sendDataSegmentLength,
+      nexusLost: undefined,
       tasks: new TaskSet({
         ...{ initiatorPort, mover, responder, negotiated, device: options.device },
         maxImmediate: MAX_IMMEDIATE,
@@ -406,7 +409,10 @@ export class TargetConnection {
   private async leave(initiatorTaskTag: number): Promise<void> {
     this.step('logout begins');
     this.setTimeout(FAREWELL_TIMEOUT_MS, 'logged out', true);
-    await (this.session as Session).tasks.close(new Error('logout'));
+    const session = this.session as Session;
+    await session.tasks.close(new Error('logout'));
+    // An initiator that has its answer may come again before the transport has ended.
+    await this.loseNexus(session);
     if (this.state !== 'IN_LOGOUT') return;
     const response = LOGOUT_RESPONSE.CLOSED;
     this.responder.send('logoutResponse', { initiatorTaskTag, response, time2Wait: TIME2WAIT });
@@ -468,13 +474,18 @@ export class TargetConnection {
     void this.finish(end);
   }
 
+  /** No command of the session is in progress any more; once. */
+  private async loseNexus(session: Session): Promise<void> {
+    if (session.identity.sessionType === 'Discovery') return;
+    session.nexusLost ??= this.parts.target.options.device.nexusLost(session.initiatorPort);
+    await session.nexusLost;
+  }
+
   private async finish(end: SessionEnd): Promise<void> {
     const { session } = this;
     const { target } = this.parts;
     await session?.tasks.close(new Error(end.reason));
-    if (session?.identity.sessionType === 'Normal') {
-      await target.options.device.nexusLost(session.initiatorPort);
-    }
+    if (session !== undefined) await this.loseNexus(session);
     this.step('cleaned up');
     target.leave(this);
     this.resolveEnded(end);
