@@ -4,7 +4,14 @@
  * below what it says.
  */
 import { Command } from 'commander';
-import { explanation, FAILURES, MAX_SKIPPED, MIN_PASSED_OR_SKIPPED, SKIPS } from './explained.js';
+import {
+  explanation,
+  FAILURES,
+  MAX_SKIPPED,
+  MIN_PASSED_OR_SKIPPED,
+  SKIPS,
+  SKIPS_AT_4096,
+} from './explained.js';
 import { listTests, missingProgram, runTest, type TestResult } from './suite.js';
 
 interface Options {
@@ -23,6 +30,8 @@ const options = new Command('test:iscsi')
   .option('--verbose', 'what the program and the target say of tests that fail')
   .parse()
   .opts<Options>();
+
+const skips = options.blockBytes === '4096' ? { ...SKIPS, ...SKIPS_AT_4096 } : SKIPS;
 
 process.exitCode = await main();
 
@@ -61,7 +70,7 @@ function chosen(all: readonly string[]): readonly string[] {
 }
 
 function tell({ name, verdict, reasons, elapsedMs, output, notes }: TestResult): void {
-  const explained = explanation(verdict === 'failed' ? FAILURES : SKIPS, name);
+  const explained = explanation(verdict === 'failed' ? FAILURES : skips, name);
   const why = verdict === 'passed' ? '' : `: ${explained ?? reasons.join(' / ')}`;
   console.log(`${verdict.padEnd(7)} ${name} (${(elapsedMs / 1000).toFixed(1)} s)${why}`);
   if (options.verbose === true && verdict === 'failed') {
@@ -74,7 +83,7 @@ function summary(results: readonly TestResult[], isWhole: boolean): number {
   const failed = of('failed');
   const unexplained = failed.filter(({ name }) => explanation(FAILURES, name) === undefined);
   const skipped = of('skipped');
-  const unknown = skipped.filter(({ name }) => explanation(SKIPS, name) === undefined);
+  const unknown = skipped.filter(({ name }) => explanation(skips, name) === undefined);
   console.log(
     `executed ${results.length}: ${of('passed').length} passed, ${skipped.length} skipped, ` +
       `${failed.length} failed`,
