@@ -64,6 +64,8 @@ interface Session {
   readonly text: TextExchange;
   readonly keepAlive: KeepAlive;
   sendDataSegmentLength: number;
+  /** The device server has been told of the end. */
+  nexusLost: Promise<void> | undefined;
 }
 
 /** How long an initiator may take to log in, and to leave after its logout. */
@@ -78,8 +80,6 @@ export class TargetConnection {
   private readonly responder: Responder;
   private readonly login: Login;
   private session: Session | undefined = undefined;
-  /** The I_T nexus is going, or gone. */
-  private nexusEnd: Promise<void> | undefined = undefined;
   private isAdmitting = false;
   private cancelTimeout: () => void;
   private end: SessionEnd | undefined = undefined;
@@ -254,6 +254,7 @@ export class TargetConnection {
       tsih,
       window,
       sendDataSegmentLength: negotiated.sendDataSegmentLength,
+      nexusLost: undefined,
       tasks: new TaskSet({
         ...{ initiatorPort, mover, responder, negotiated, device: options.device },
         maxImmediate: MAX_IMMEDIATE,
@@ -410,7 +411,8 @@ export class TargetConnection {
     this.setTimeout(FAREWELL_TIMEOUT_MS, 'logged out', true);
     const session = this.session as Session;
     await session.tasks.close(new Error('logout'));
-    await this.endNexus(session);
+    // An initiator that has its answer may come again before the transport has ended.
+    await this.loseNexus(session);
     if (this.state !== 'IN_LOGOUT') return;
     const response = LOGOUT_RESPONSE.CLOSED;
     this.responder.send('logoutResponse', { initiatorTaskTag, response, time2Wait: TIME2WAIT });
@@ -472,21 +474,21 @@ export class TargetConnection {
     void this.finish(end);
   }
 
+  /** No command of the session is in progress any more; once. */
+  private async loseNexus(session: Session): Promise<void> {
+    if (session.identity.sessionType === 'Discovery') return;
+    session.nexusLost ??= this.parts.target.options.device.nexusLost(session.initiatorPort);
+    await session.nexusLost;
+  }
+
   private async finish(end: SessionEnd): Promise<void> {
     const { session } = this;
     const { target } = this.parts;
     await session?.tasks.close(new Error(end.reason));
-    if (session !== undefined) await this.endNexus(session);
+    if (session !== undefined) await this.loseNexus(session);
     this.step('cleaned up');
     target.leave(this);
     this.resolveEnded(end);
-  }
-
-  /** Once: at logout, however long the connection lives on, or else when that has ended. */
-  private endNexus({ identity, initiatorPort }: Session): Promise<void> {
-    if (identity.sessionType !== 'Normal') return Promise.resolve();
-    this.nexusEnd ??= this.parts.target.options.device.nexusLost(initiatorPort);
-    return this.nexusEnd;
   }
 }
 

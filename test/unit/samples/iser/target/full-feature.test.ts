@@ -397,7 +397,7 @@ describe('iSER target: the end of a session', () => {
     peer.scene.disk.executing[0]?.end({ isAborted: true });
     await settle();
     assert.equal(peer.last('logoutResponse').header.response, 0);
-    // What the nexus had reserved is free, however long the connection lives on.
+    // It may come again at once, and finds nothing reserved by the session that it has ended.
     assert.deepEqual(peer.scene.disk.nexuses, [`+${PORT}`, `-${PORT}`]);
     assert.equal(peer.wire.isTerminated, false);
     peer.connection.transportEnded('the peer has gone');
