@@ -2,15 +2,15 @@
 import { announcedSlots } from '../wire/index.js';
 
 export interface RsocketOptions {
-  /** Bytes of the receive buffer: an even number from 2 to 2^30; default 262144. */
+  /** Bytes of the receive buffer: an even number from 2 to 2^30; default 2^20. */
   readonly receiveBytes?: number;
-  /** Bytes that are copied and not acknowledged: 2048 to 2^30; default 262144. */
+  /** Bytes that are copied and not acknowledged: 2048 to 2^30; default 2^20. */
   readonly sendBytes?: number;
   /** Messages that may wait to be read: 16 to 32768; default 384, as librdmacm. */
   readonly credits?: number;
   /** Messages sent and not acknowledged: 16 to 32768; default 256. */
   readonly sends?: number;
-  /** The longest message: 1 to 2^29 - 1 bytes; default 65536. */
+  /** The longest message: 1 to 2^29 - 1 bytes; default 2^18. */
   readonly messageBytes?: number;
   /** Areas that the peer may publish (riomap): 0 to 32512; default 0. */
   readonly iomapSlots?: number;
@@ -34,11 +34,11 @@ export type After = (ms: number, task: () => void) => () => void;
 export type RsocketPlan = Required<RsocketOptions>;
 
 const DEFAULTS = {
-  receiveBytes: 256 * 1024,
-  sendBytes: 256 * 1024,
+  receiveBytes: 1024 * 1024,
+  sendBytes: 1024 * 1024,
   credits: 384,
   sends: 256,
-  messageBytes: 64 * 1024,
+  messageBytes: 256 * 1024,
   iomapSlots: 0,
   keepAliveMs: 5000,
   closeTimeoutMs: 5000,
