@@ -104,6 +104,8 @@ export class RsocketListener implements ByteStreamListener {
     }
     this.young.add(stream);
     stream.answer(cr, peer);
+    // Where that failed, the request is still there.
+    if (!cr.isFreed) cr.reject();
   }
 }
 

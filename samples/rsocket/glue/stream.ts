@@ -262,11 +262,12 @@ export class RsocketStream implements ByteStream, LinkEvents {
       this.finish();
       return;
     }
-    const isOrderly = this.session?.state === 'OVER' && event?.cause === undefined;
-    if (isOrderly && event !== undefined && this.state === 'open') {
-      // The peer has said before that it is over: what it sent is still to be read.
+    if (event !== undefined && this.state === 'open' && this.isSettled) {
+      // Nothing was under way any more: what the peer sent before is still to be read.
       this.link.free();
+      this.sender?.end(this.errorFor('EPIPE', 'write'));
       this.endShutdown();
+      if (this.hasNews) this.tellReadable();
       return;
     }
     const syscall = this.state === 'opening' ? 'connect' : 'read';
@@ -275,6 +276,13 @@ export class RsocketStream implements ByteStream, LinkEvents {
 
   private get isLinkGone(): boolean {
     return this.link.ep.isFreed;
+  }
+
+  /** Both sides have said that they send no more, and the peer has all of this side's, or left. */
+  private get isSettled(): boolean {
+    const { session, memory } = this;
+    if (session?.state !== 'OVER') return false;
+    return session.hasPeerLeft || memory.staging.parts === 0;
   }
 
   private prepare(peer: ConnectionData): void {

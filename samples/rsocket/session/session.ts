@@ -67,6 +67,7 @@ const TARGET_SLOTS = 2;
 export class Session {
   private current: SessionState = 'OPEN';
   private ending: keyof typeof CONTROL_OF | undefined = undefined;
+  private peerIsGone = false;
   private readonly sending: SendWindow;
   private readonly receiving: ReceiveWindow;
   private readonly controls = new ControlSlots();
@@ -85,6 +86,11 @@ export class Session {
 
   get state(): SessionState {
     return this.current;
+  }
+
+  /** The peer has said that it neither writes nor reads any more. */
+  get hasPeerLeft(): boolean {
+    return this.peerIsGone;
   }
 
   /** The consumer may write. */
@@ -254,7 +260,10 @@ export class Session {
     this.current = next;
     if (send !== undefined) this.ending = send;
     // The peer takes in nothing more. After its SHUTDOWN it still waits for this side's.
-    else if (input === 'peer DISCONNECT') this.ending = undefined;
+    else if (input === 'peer DISCONNECT') {
+      this.ending = undefined;
+      this.peerIsGone = true;
+    }
   }
 
   private nextEnding(): Outgoing | undefined {

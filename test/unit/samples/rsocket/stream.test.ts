@@ -1,7 +1,9 @@
 // A connection as a byte stream, over mock: both halves, areas, ends of every kind, options.
 import assert from 'node:assert/strict';
+import { DatEventNumber } from '../../../../core/index.js';
 import { Adapter } from '../../../../samples/rsocket/glue/adapter.js';
 import { rsocket } from '../../../../samples/rsocket/index.js';
+import { Control, immediateOf, Operation } from '../../../../samples/rsocket/wire/index.js';
 import type { StreamError } from '../../../../samples/socket/index.js';
 import {
   CLIENT,
@@ -81,11 +83,61 @@ describe('rsocket: a stream', () => {
     await leave(pair);
   });
 
+  it('tells all of an end that comes at once with the end of the connection', async () => {
+    const pair = await pairOf({ receiveBytes: 4096 }, {}, false);
+    const { near } = pair;
+    const writing = near.write(new Uint8Array(100_000));
+    await pair.sleep(1000);
+    near.stream.onMessage(immediateOf(Operation.CONTROL, Control.DISCONNECT), 0);
+    near.stream.onEnd({
+      type: 'connection',
+      number: DatEventNumber.DISCONNECTED,
+      ep: pair.client.createEndpoint({ pz: pair.client.createPz() }),
+      privateData: new Uint8Array(0),
+    });
+    await assert.rejects(writing, { code: 'EPIPE' });
+    await near.until(() => near.stream.hasEnded);
+    assert.equal(near.closed, undefined);
+    near.stream.close();
+    assert.equal(await near.end(), undefined);
+    pair.far.stream.abort();
+    await pair.listener.close();
+    await pair.close();
+  });
+
   it('is reset by an abort', async () => {
     const pair = await pairOf();
     pair.near.stream.abort();
     assert.equal(await pair.near.end(), undefined);
     assert.equal((await pair.far.end())?.code, 'ECONNRESET');
+    await leave(pair);
+  });
+
+  it('is reset where the peer goes before it has all, though both have ended', async () => {
+    const pair = await pairOf();
+    const { near, far, fabric } = pair;
+    await far.shutdown();
+    await near.until(() => near.stream.hasEnded);
+    fabric.partition([CLIENT], [SERVER], 'out');
+    await near.write(counted(0, 1000));
+    await near.shutdown();
+    far.stream.abort();
+    assert.equal((await near.end())?.code, 'ECONNRESET');
+    await leave(pair);
+  });
+
+  it('is not reset by a peer that goes when both have ended', async () => {
+    const pair = await pairOf();
+    const { near, far } = pair;
+    await far.shutdown();
+    await near.until(() => near.stream.hasEnded);
+    await near.write(counted(0, 1000));
+    await near.shutdown();
+    await far.until(() => far.stream.hasEnded);
+    await pair.sleep(1000);
+    far.stream.abort();
+    await pair.sleep(100_000);
+    assert.equal(near.closed, undefined);
     await leave(pair);
   });
 
