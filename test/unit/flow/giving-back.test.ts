@@ -1,5 +1,6 @@
 // What is given back: where the making fails half way, where a post fails, and at an end. Memory
-// that stays lent would keep the zone of its connections, and what is left of an adapter shows that.
+// that stays lent would keep the zone of its connections, and what is left of an adapter shows
+// that.
 import assert from 'node:assert/strict';
 import {
   type Connection,
