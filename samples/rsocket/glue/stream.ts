@@ -1,5 +1,5 @@
 /** A connection of rsockets as a byte stream: session, endpoint and memory put together. */
-import { type ConnectionEvent, type Cr, DatDto, nameOf } from 'dapl';
+import { type ConnectionEvent, type Cr, DatDto, type Ia, nameOf } from 'dapl';
 import {
   type ByteStream,
   type ByteStreamEvents,
@@ -7,6 +7,7 @@ import {
   StreamError,
   type WriteDone,
 } from '../../socket/index.js';
+import type { Opening, YoungStream } from '../../socket/over-dat/index.js';
 import { Session } from '../session/index.js';
 import {
   type ConnectionData,
@@ -14,7 +15,7 @@ import {
   encodeConnectionData,
   RsocketProtocolError,
 } from '../wire/index.js';
-import type { Adapter } from './adapter.js';
+import { Adapter } from './adapter.js';
 import { errorOf, errorOfEnd } from './errors.js';
 import { Iomap, type IomapOptions } from './iomap.js';
 import { Link, type LinkEvents, Sent } from './link.js';
@@ -22,12 +23,6 @@ import { ConnectionMemory } from './memory.js';
 import type { RsocketPlan } from './options.js';
 import { PendingWrite } from './pending-write.js';
 import { Sender } from './sender.js';
-
-/** What happens to a connection that is being made: one of the two, once. */
-export interface Opening {
-  onOpen(): void;
-  onFailure(error: StreamError): void;
-}
 
 type State =
   /** The peer has not answered. */
@@ -38,7 +33,7 @@ type State =
   | 'ended';
 
 /** Made by `rsocket(...)`: `connect`, and `onStream` of a listener. */
-export class RsocketStream implements ByteStream, LinkEvents {
+export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   readonly local: StreamAddress;
   private state: State = 'opening';
   private readonly memory: ConnectionMemory;
@@ -63,7 +58,23 @@ export class RsocketStream implements ByteStream, LinkEvents {
   private readonly iomaps: Iomap[] = [];
 
   /** @internal @throws DatError where memory or an endpoint cannot be had; nothing is left then */
-  constructor(
+  static on(
+    ia: Ia,
+    plan: RsocketPlan,
+    remote: StreamAddress,
+    localPort: number,
+    opening: Opening,
+  ): RsocketStream {
+    const adapter = Adapter.join(ia);
+    try {
+      return new RsocketStream(adapter, plan, remote, localPort, opening);
+    } catch (error) {
+      adapter.leave();
+      throw error;
+    }
+  }
+
+  private constructor(
     private readonly adapter: Adapter,
     private readonly plan: RsocketPlan,
     readonly remote: StreamAddress,

@@ -1,5 +1,5 @@
 /** A connection of SDP as a byte stream: session, endpoint and memory put together. */
-import type { ConnectionEvent, Cr } from 'dapl';
+import type { ConnectionEvent, Cr, Ia } from 'dapl';
 import {
   type ByteStream,
   type ByteStreamEvents,
@@ -8,6 +8,7 @@ import {
   type StreamErrorCode,
   type WriteDone,
 } from '../../socket/index.js';
+import type { Opening, YoungStream } from '../../socket/over-dat/index.js';
 import {
   type Area,
   configOf,
@@ -26,7 +27,7 @@ import {
   type HelloAck,
   type Mode,
 } from '../wire/index.js';
-import type { Adapter } from './adapter.js';
+import { Adapter } from './adapter.js';
 import { Areas, type Piece } from './areas.js';
 import { errorOf, errorOfEnd } from './errors.js';
 import { expose, register } from './exposed.js';
@@ -34,12 +35,6 @@ import { Link, type LinkEvents } from './link.js';
 import { limitsOf, type SdpPlan, sendBytesOf } from './options.js';
 import { agreeTo, refusalIn } from './hellos.js';
 import type { TapEvent } from './tap.js';
-
-/** What happens to a connection that is being made: one of the two, once. */
-export interface Opening {
-  onOpen(): void;
-  onFailure(error: StreamError): void;
-}
 
 type State =
   /** The peer has not answered. */
@@ -59,7 +54,7 @@ export interface SdpModes {
 }
 
 /** Made by `sdp(...)`: `connect`, and `onStream` of a listener. */
-export class SdpStream implements ByteStream, SessionHost, LinkEvents {
+export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEvents {
   /** Is told of each byte that the peer sends as urgent, when it comes; it is not in the stream. */
   urgent: ((byte: number) => void) | undefined = undefined;
   /** @internal its endpoint has gone */
@@ -85,7 +80,24 @@ export class SdpStream implements ByteStream, SessionHost, LinkEvents {
   private timerAt = Infinity;
 
   /** @internal @throws DatError, FlowError where memory or an endpoint cannot be had */
-  constructor(
+  static on(
+    ia: Ia,
+    plan: SdpPlan,
+    local: StreamAddress,
+    remote: StreamAddress,
+    receiveBytes: number,
+    opening: Opening,
+  ): SdpStream {
+    const adapter = Adapter.join(ia);
+    try {
+      return new SdpStream(adapter, plan, local, remote, receiveBytes, opening);
+    } catch (error) {
+      adapter.leave();
+      throw error;
+    }
+  }
+
+  private constructor(
     private readonly adapter: Adapter,
     private readonly plan: SdpPlan,
     readonly local: StreamAddress,

@@ -1,0 +1,25 @@
+/** Where the adapters of a byte-stream protocol come from. */
+import type { Ia } from 'dapl';
+import { StreamError } from '../stream-error.js';
+
+/** Adapters by address. They stay open as long as they are used. */
+export interface AdapterSource {
+  /** One that leads to a peer; `own` is the own address, where that is asked for. */
+  toward(peer: string, own: string | undefined): Promise<Ia>;
+  /** One to listen on; without an address, that of the source's choice. */
+  on(own: string | undefined): Promise<Ia>;
+}
+
+/** A source of one adapter. */
+export function sourceOf(over: Ia | AdapterSource): AdapterSource {
+  if ('toward' in over) return over;
+  const given = (own: string | undefined): Promise<Ia> => {
+    const { iaAddress } = over.query().ia;
+    if (own === undefined || own === iaAddress) return Promise.resolve(over);
+    const detail = `the adapter is on ${iaAddress}`;
+    return Promise.reject(
+      new StreamError('EADDRNOTAVAIL', { syscall: 'bind', address: own, detail }),
+    );
+  };
+  return { toward: (_, own) => given(own), on: given };
+}

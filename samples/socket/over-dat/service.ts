@@ -1,0 +1,108 @@
+/** A port of a byte-stream protocol that peers connect to, over a service point of DAT. */
+import type { Cr, Psp } from 'dapl';
+import { StreamError } from '../stream-error.js';
+import type {
+  ByteStreamListener,
+  StreamAddress,
+  StreamListenOptions,
+} from '../stream-transport.js';
+import type { Opening, YoungStream } from './opening.js';
+
+/** A peer that asks, and speaks the protocol. */
+export interface Caller<S extends YoungStream> {
+  readonly remote: StreamAddress;
+  /** @throws where there is no memory, or no endpoint; nothing of it is left then */
+  make(opening: Opening): S;
+  /** Answers the request; where that fails, the stream tells. */
+  answer(stream: S): void;
+}
+
+/** What a protocol does for its port. */
+export interface Reception<S extends YoungStream> {
+  /** Undefined where the peer does not speak the protocol; the request may be rejected already. */
+  meet(cr: Cr): Caller<S> | undefined;
+  /** The port is over, once. */
+  leave(): void;
+}
+
+/** Those of a protocol, with streams of its own. */
+export interface ServiceOptions<S> extends Omit<StreamListenOptions, 'onStream'> {
+  onStream(stream: S): void;
+}
+
+export class StreamService<S extends YoungStream> implements ByteStreamListener {
+  /** Streams that are not open yet. */
+  private readonly young = new Set<S>();
+  private closed: Promise<void> | undefined = undefined;
+
+  constructor(
+    private readonly psp: Psp,
+    readonly local: StreamAddress,
+    private readonly options: ServiceOptions<S>,
+    private readonly reception: Reception<S>,
+  ) {
+    psp.requests$.subscribe({
+      next: ({ cr }) => this.onRequest(cr),
+      complete: () => this.onGone(),
+    });
+  }
+
+  close(): Promise<void> {
+    this.closed ??= this.end();
+    return this.closed;
+  }
+
+  ref(): void {
+    this.psp.ref();
+  }
+
+  unref(): void {
+    this.psp.unref();
+  }
+
+  private async end(): Promise<void> {
+    if (!this.psp.isFreed) this.psp.free();
+    for (const stream of [...this.young]) stream.giveUp();
+    this.young.clear();
+    this.reception.leave();
+  }
+
+  /** The service point has ended by itself: its adapter has been closed. */
+  private onGone(): void {
+    if (this.closed !== undefined) return;
+    void this.close();
+    const detail = 'its adapter has been closed';
+    this.options.onError(new StreamError('ECONNABORTED', { syscall: 'accept', detail }));
+  }
+
+  private onRequest(cr: Cr): void {
+    const caller = this.reception.meet(cr);
+    if (caller !== undefined && this.hasRoomFor(caller.remote)) this.take(caller);
+    // What was not answered, for whatever reason, is still there.
+    if (!cr.isFreed) cr.reject();
+  }
+
+  private hasRoomFor(remote: StreamAddress): boolean {
+    return this.young.size < this.options.backlog && this.options.admit(remote, this.local);
+  }
+
+  private take(caller: Caller<S>): void {
+    let stream: S;
+    const opening = {
+      onOpen: (): void => {
+        this.young.delete(stream);
+        this.options.onStream(stream);
+      },
+      // The peer has gone meanwhile: that is its own affair.
+      onFailure: (): void => void this.young.delete(stream),
+    };
+    try {
+      stream = caller.make(opening);
+    } catch {
+      // No memory, or no endpoint: others are served.
+      return;
+    }
+    this.young.add(stream);
+    caller.answer(stream);
+  }
+}
