@@ -152,7 +152,7 @@ export class Connection implements AsyncIterable<Message> {
 
   /**
    * Ends with the connection: resolves when a side has closed it, rejects with the cause when it is
-   * broken. Who does not look at it hears of the end by the calls under way.
+   * broken. A consumer that does not look at it hears of the end by the calls under way.
    */
   get closed(): Promise<void> {
     this.closedPromise ??= new Promise((resolve, reject) => {

@@ -8,7 +8,7 @@ import { type PortalOptions, prepare } from './options.js';
 /** Bytes of the longest list of LUNs: 256 of them. */
 const LUN_LIST_BYTES = 8 + 8 * 256;
 
-/** A session is made once; nobody waits for another. */
+/** A session is made once, and not again when it is lost. */
 async function during<T>(
   given: PortalOptions,
   target: string | undefined,

@@ -1,8 +1,8 @@
 /**
  * Formats as tables. A format is an object whose keys are the names of the fields and whose values
  * say where each is; from it come the type of a view and its accessors. A view reads and writes the
- * bytes it stands on and holds no copy of them, so it is worth as much as they are: whoever keeps a
- * value beyond the life of a buffer takes it out first. All numbers are big-endian.
+ * bytes it stands on and holds no copy of them, so it is worth as much as they are: a value that is
+ * needed beyond the life of a buffer is taken out first. All numbers are big-endian.
  */
 
 /** One field: its type is what reading gives and writing takes. */

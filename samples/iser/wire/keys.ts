@@ -43,7 +43,7 @@ const MAX_SEGMENT_BYTES = 2 ** 24 - 1;
 
 /** All keys but those of an authentication method, which are values of `chap.ts`. */
 export const KEYS = {
-  // Of a session: who, what, where.
+  // Of a session: its ends and its kind.
   InitiatorName: DECLARED_TEXT,
   InitiatorAlias: DECLARED_TEXT,
   TargetName: DECLARED_TEXT,

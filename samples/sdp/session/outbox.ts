@@ -6,7 +6,7 @@ import type { SessionHost } from './host.js';
 const NOTHING: readonly Uint8Array[] = [];
 
 export class Outbox {
-  /** Flags that every message carries for now. */
+  /** Flags that every message carries until they are cleared. */
   private standing = 0;
 
   constructor(

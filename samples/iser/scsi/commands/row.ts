@@ -1,4 +1,4 @@
-/** A row of the command table: what a command looks like, who may use it, and what does it. */
+/** A row of the command table: how a command looks, which initiators may use it, what does it. */
 import type { Access } from '../reservations/types.js';
 import type { Task } from '../unit/task.js';
 

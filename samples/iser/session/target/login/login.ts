@@ -35,7 +35,7 @@ export interface LoginRules {
   readonly hasSession: (tsih: number) => boolean;
 }
 
-/** Who has logged in to what. */
+/** Which initiator port has logged in to which target. */
 export interface LoginIdentity {
   readonly initiatorName: string;
   readonly sessionType: SessionType;
