@@ -7,6 +7,8 @@ export const MESSAGE_BYTES = 64;
 
 /** What the device has done in a while. */
 export interface Work {
+  /** How long that was. */
+  readonly seconds: number;
   /** Of one core. */
   readonly cpuShare: number;
   readonly receivedPackets: number;
@@ -38,8 +40,10 @@ export class Victim {
     const { user, system } = process.cpuUsage(cpu);
     const after = this.ia.deviceCounters();
     const count = (name: string): number => (after[name] ?? 0) - (before[name] ?? 0);
+    const seconds = (performance.now() - startMs) / 1000;
     const work = {
-      cpuShare: (user + system) / 1000 / (performance.now() - startMs),
+      seconds,
+      cpuShare: (user + system) / 1e6 / seconds,
       receivedPackets: count('receivedPackets'),
       sent: count('sentPackets') - count('acksSent'),
       droppedDatagrams: count('droppedDatagrams'),

@@ -1,6 +1,7 @@
 /** A fresh target with a disk in memory for each test, so that none finds what another left. */
 import { IscsiTarget } from '../../samples/iser/index.js';
 import { MemoryBackend, ReadOnlyBackend } from '../../samples/block/index.js';
+import { loopback } from '../support/loopback.js';
 
 const NAME = 'iqn.2026-01.example.dapl:test';
 /** More than one WRITE SAME takes; memory is taken where something is written. */
@@ -27,6 +28,6 @@ export async function serveDisk(options: DiskOptions): Promise<ServedDisk> {
     luns: new Map([[0, isReadOnly ? new ReadOnlyBackend(memory) : memory]]),
     onNote: (note) => notes.push(note),
   });
-  const portal = await target.listenTcp('127.0.0.1', 0);
+  const portal = await target.listenTcp(loopback(50, 1), 0);
   return { url: `iscsi://${portal.name}/${NAME}/0`, notes, close: () => target.close(0) };
 }

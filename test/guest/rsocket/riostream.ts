@@ -17,17 +17,15 @@ export interface RiostreamOptions {
 
 /** A stream whose bytes are asked for by number. */
 class Bytes {
-  private wake = (): void => undefined;
   private error: Error | undefined = undefined;
   private isClosed = false;
 
   constructor(readonly stream: RsocketStream) {
     stream.start({
-      onReadable: () => this.wake(),
+      onReadable: () => undefined,
       onClose: (error) => {
         this.error = error;
         this.isClosed = true;
-        this.wake();
       },
     });
   }
@@ -55,12 +53,10 @@ class Bytes {
     });
   }
 
+  /** What the peer writes into an area tells nothing: it is looked for in each turn of the loop. */
   async turn(what: string): Promise<void> {
     if (this.isClosed) throw this.error ?? new Error(`the peer has closed: ${what}`);
-    await new Promise<void>((resolve) => {
-      this.wake = resolve;
-      setTimeout(resolve, 1);
-    });
+    await setImmediate();
   }
 
   async leave(): Promise<void> {

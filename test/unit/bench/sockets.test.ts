@@ -12,7 +12,7 @@ const HOST = loopback(63, 1);
 const SECONDS = 0.02;
 
 describe('bench: sockets', () => {
-  it('has each size with one connection and with 50, beside TCP and Unix sockets', () => {
+  it('has each size with one connection and with 50, beside TCP and Unix sockets, and SDP in both ways', () => {
     const seen = ROWS.map(({ ours }) => `${ours.workload} ${ours.bytes} ${ours.endpoints}`);
     for (const bytes of [64, 4096]) {
       assert.ok(seen.includes(`ping ${bytes} 1`) && seen.includes(`calls ${bytes} 50`));
@@ -22,15 +22,13 @@ describe('bench: sockets', () => {
     }
     assert.equal(new Set(ROWS.map(({ label }) => label)).size, ROWS.length);
     for (const { ours, rivals } of ROWS) {
+      const peers = ours.contender === 'sdp-zero' ? ['sdp-copy'] : ['node-tcp', 'node-uds'];
       assert.deepEqual(
         rivals.map(({ cell: { contender, bytes, workload, endpoints } }) => [
           contender,
           ...[bytes, workload, endpoints],
         ]),
-        ['node-tcp', 'node-uds'].map((peer) => [
-          peer,
-          ...[ours.bytes, ours.workload, ours.endpoints],
-        ]),
+        peers.map((peer) => [peer, ...[ours.bytes, ours.workload, ours.endpoints]]),
       );
     }
   });

@@ -16,6 +16,8 @@ import { loopback } from '../../support/loopback.js';
 const MAIN = fileURLToPath(import.meta.resolve('../../../plugins/cli/main.js'));
 const SERVER_SIDE = loopback(62, 1);
 const CLIENT_SIDE = loopback(62, 2);
+/** Where programs of TCP are. */
+const HOST = loopback(62, 3);
 const MANY = randomFillSync(Buffer.alloc(2_000_003));
 
 /** The program, and what it says. */
@@ -107,9 +109,9 @@ describe('dapl forward', () => {
   });
 
   it('carries TCP over rsockets, both ways, with the end of each, and counts', async () => {
-    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: '127.0.0.1' });
-    const [near, far] = await chain('tcp:127.0.0.1:0', `tcp:127.0.0.1:${portOf(upstream)}`);
-    const where = { port: await near.port(), host: '127.0.0.1' };
+    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: HOST });
+    const [near, far] = await chain(`tcp:${HOST}:0`, `tcp:${HOST}:${portOf(upstream)}`);
+    const where = { port: await near.port(), host: HOST };
     assert.ok((await exchange(where, MANY)).equals(MANY));
     const both = await Promise.all(['a', 'b'].map((text) => exchange(where, Buffer.from(text))));
     assert.deepEqual(both.map(String), ['a', 'b']);
@@ -129,24 +131,24 @@ describe('dapl forward', () => {
   });
 
   it('says why a connection is refused, and resets the one that has come', async () => {
-    upstream = await serve(() => undefined, { port: 0, host: '127.0.0.1' });
-    const [near, far] = await chain('tcp:127.0.0.1:0', `tcp:127.0.0.1:${portOf(upstream)}`);
-    const where = { port: await near.port(), host: '127.0.0.1' };
+    upstream = await serve(() => undefined, { port: 0, host: HOST });
+    const [near, far] = await chain(`tcp:${HOST}:0`, `tcp:${HOST}:${portOf(upstream)}`);
+    const where = { port: await near.port(), host: HOST };
     await new Promise((resolve) => upstream!.close(resolve));
     await assert.rejects(exchange(where, Buffer.from('x')), { code: 'ECONNRESET' });
-    await far.says(/: connect ECONNREFUSED 127\.0\.0\.1:\d+\n/);
-    await near.says(/127\.0\.0\.1:\d+: \S+ (?:ECONNRESET|EPIPE) /);
+    await far.says(/: connect ECONNREFUSED 127[.\d]+:\d+\n/);
+    await near.says(/127[.\d]+:\d+: \S+ (?:ECONNRESET|EPIPE) /);
     far.signal('SIGTERM');
     assert.equal(await far.ended, 0);
     await assert.rejects(exchange(where, Buffer.from('x')), { code: 'ECONNRESET' });
-    const refused = /127\.0\.0\.1:\d+: connect E(?:CONNREFUSED|TIMEDOUT|HOSTUNREACH) .*\n/;
+    const refused = /127[.\d]+:\d+: connect E(?:CONNREFUSED|TIMEDOUT|HOSTUNREACH) .*\n/;
     await near.says(refused);
   });
 
   it('drains on SIGTERM: what is open goes on to its end, and no more comes', async () => {
-    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: '127.0.0.1' });
-    const [near] = await chain('tcp:127.0.0.1:0', `tcp:127.0.0.1:${portOf(upstream)}`);
-    const where = { port: await near.port(), host: '127.0.0.1' };
+    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: HOST });
+    const [near] = await chain(`tcp:${HOST}:0`, `tcp:${HOST}:${portOf(upstream)}`);
+    const where = { port: await near.port(), host: HOST };
     const socket = connect({ ...where, allowHalfOpen: true });
     socket.setEncoding('utf8').write('before ');
     assert.deepEqual(await once(socket, 'data'), ['before ']);
@@ -159,12 +161,12 @@ describe('dapl forward', () => {
   });
 
   it('cuts off what is open at a second signal, or in time, and ends with 1', async () => {
-    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: '127.0.0.1' });
-    const to = `tcp:127.0.0.1:${portOf(upstream)}`;
-    const impatient = start('--listen', 'tcp:127.0.0.1:0', '--to', to, '--drain', '0.05');
-    const asked = start('--listen', 'tcp:127.0.0.1:0', '--to', to);
+    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: HOST });
+    const to = `tcp:${HOST}:${portOf(upstream)}`;
+    const impatient = start('--listen', `tcp:${HOST}:0`, '--to', to, '--drain', '0.05');
+    const asked = start('--listen', `tcp:${HOST}:0`, '--to', to);
     for (const program of [impatient, asked]) {
-      const socket = connect({ port: await program.port(), host: '127.0.0.1' });
+      const socket = connect({ port: await program.port(), host: HOST });
       socket.write('x');
       await once(socket, 'data');
       const reset = once(socket, 'error') as Promise<[NodeJS.ErrnoException]>;
@@ -178,24 +180,24 @@ describe('dapl forward', () => {
   });
 
   it('says its counters every so often', async () => {
-    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: '127.0.0.1' });
-    const to = `tcp:127.0.0.1:${portOf(upstream)}`;
-    const program = start('--listen', 'tcp:127.0.0.1:0', '--to', to, '--counters', '0.02');
+    upstream = await serve((socket) => socket.pipe(socket), { port: 0, host: HOST });
+    const to = `tcp:${HOST}:${portOf(upstream)}`;
+    const program = start('--listen', `tcp:${HOST}:0`, '--to', to, '--counters', '0.02');
     await program.says(/0 open of 0, 0 refused/);
-    const socket = connect({ port: await program.port(), host: '127.0.0.1' });
+    const socket = connect({ port: await program.port(), host: HOST });
     socket.write('12345');
     await program.says(/1 open of 1, 0 refused, 0 broken, 5 B forth, 5 B back/);
     socket.end();
   });
 
   it('ends with 1 and a sentence where it cannot listen', async () => {
-    upstream = await serve(() => undefined, { port: 0, host: '127.0.0.1' });
-    const listen = `tcp:127.0.0.1:${portOf(upstream)}`;
+    upstream = await serve(() => undefined, { port: 0, host: HOST });
+    const listen = `tcp:${HOST}:${portOf(upstream)}`;
     const program = start('--listen', listen, '--to', 'unix:/nowhere');
     assert.equal(await program.ended, 1);
     assert.match(
       program.said,
-      /^dapl: listen EADDRINUSE: address already in use 127\.0\.0\.1:\d+\n$/,
+      /^dapl: listen EADDRINUSE: address already in use 127[.\d]+:\d+\n$/,
     );
   });
 
@@ -228,7 +230,7 @@ describe('dapl forward', () => {
   });
 
   it('takes ends as they are typed', () => {
-    for (const text of ['tcp:127.0.0.1:80', 'rsocket:[fd00::1]:8080', 'unix:/run/x.sock']) {
+    for (const text of [`tcp:${HOST}:80`, 'rsocket:[fd00::1]:8080', 'unix:/run/x.sock']) {
       assert.equal(endpointText(endpointOf(text, 1)), text);
     }
     assert.deepEqual(endpointOf('tcp:localhost:0', 0), { kind: 'tcp', host: 'localhost', port: 0 });

@@ -15,8 +15,10 @@ import {
   type PortalOptions,
   ReadOnlyBackend,
 } from '../../../../../samples/iser/index.js';
+import { loopback } from '../../../../support/loopback.js';
 
 const NAME = 'iqn.2026-01.io.test:disk';
+const HOST = loopback(51, 1);
 const BLOCKS = 4096;
 const ACCOUNTS = {
   chap: { name: 'someone', secret: 'one long secret' },
@@ -55,8 +57,8 @@ for (const transport of ['tcp', 'iser'] as const) {
       const { chap: own, mutualChap } = ACCOUNTS;
       const common = { transport, chap: { ...own, target: mutualChap } } as const;
       if (transport === 'tcp') {
-        const { name } = await target.listenTcp('127.0.0.1', 0);
-        portal = { ...common, address: '127.0.0.1', port: Number(name.split(':')[1]) };
+        const { name } = await target.listenTcp(HOST, 0);
+        portal = { ...common, address: HOST, port: Number(name.split(':')[1]) };
       } else {
         target.listenIser(ias[0]!);
         portal = { ...common, address: '192.0.2.1', ia: ias[1]! };

@@ -284,7 +284,7 @@ export const DISCOVERY_KEYS: readonly TextPair[] = [
   ['MaxRecvDataSegmentLength', '8192'],
 ];
 
-/** The bytes of a PDU of an initiator. */
+/** The bytes of a PDU of an initiator; values that its format has no field for are left out. */
 export function pduOf<K extends keyof typeof initiatorFormats>(
   type: K,
   values: object = {},
@@ -292,7 +292,9 @@ export function pduOf<K extends keyof typeof initiatorFormats>(
 ): Uint8Array {
   const bytes = new Uint8Array(48 + data.length);
   const format = initiatorFormats[type] as unknown as Format<never>;
-  format.emit({ dataSegmentLength: data.length, ...values } as never, bytes);
+  const fields = format.record(format.view(bytes));
+  const given = Object.entries({ dataSegmentLength: data.length, ...values });
+  format.emit(Object.fromEntries(given.filter(([name]) => name in fields)) as never, bytes);
   bytes.set(data, 48);
   return bytes;
 }
