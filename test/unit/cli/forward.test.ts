@@ -195,10 +195,7 @@ describe('dapl forward', () => {
     const listen = `tcp:${HOST}:${portOf(upstream)}`;
     const program = start('--listen', listen, '--to', 'unix:/nowhere');
     assert.equal(await program.ended, 1);
-    assert.match(
-      program.said,
-      /^dapl: listen EADDRINUSE: address already in use 127[.\d]+:\d+\n$/,
-    );
+    assert.match(program.said, /^dapl: listen EADDRINUSE: address already in use 127[.\d]+:\d+\n$/);
   });
 
   it('refuses ends that are none, with the value and what is allowed', () => {
