@@ -93,12 +93,19 @@ describe('docs/guides', () => {
 
   it('is read as it is written', () => {
     const [one, two] = ['// one.mjs\nlet a;\n', '// two.mjs\n'];
-    const page = `\`\`\`js\n${one}\`\`\`\n\n\`\`\`text\n1\n\`\`\`\n\n\`\`\`js\n${two}\`\`\`\n\nand\n`;
-    assert.deepEqual(programsOf(`${page}\n\`\`\`text\npicture\n\`\`\`\n`), [
+    const block = (language: string, code: string): string => `\`\`\`${language}\n${code}\`\`\`\n`;
+    const page = [
+      block('js', one),
+      block('text', '1\n'),
+      block('js', two),
+      'and\n',
+      block('text', 'a picture\n'),
+    ].join('\n');
+    assert.deepEqual(programsOf(page), [
       { file: 'one.mjs', code: one, prints: '1\n' },
       { file: 'two.mjs', code: two, prints: undefined },
     ]);
-    assert.deepEqual(languagesOf(page), ['js', 'text', 'js']);
+    assert.deepEqual(languagesOf(page), ['js', 'text', 'js', 'text']);
     assert.throws(() => programsOf('```js\nlet a;\n```\n'), /does not say the name of its file/);
   });
 });
