@@ -1,4 +1,4 @@
-// What `npm pack` takes in place of the outputs of tsc: one JavaScript file and one declaration file
+// What `npm pack` takes in place of the outputs of tsc: a JavaScript file and one of declarations
 // for each entry of package.json, and what several of them share in `dist/chunks`. The paths of the
 // entries are those of a checkout, so that package.json is the same in both.
 //

@@ -31,10 +31,15 @@ const TYPED = `
         return event.type;
     }
   }
-  const ia: Ia = await openIa(mock({ fabric: new Fabric({ autoRun: true }), address: '192.0.2.1' }));
+  const fabric = new Fabric({ autoRun: true });
+  const ia: Ia = await openIa(mock({ fabric, address: '192.0.2.1' }));
   const evd: Evd = ia.createEvd({ qlen: 4 });
   console.log(ia.address, evd.qlen);
   await ia.close();`;
+
+/** `require` in an ES module. */
+const REQUIRE = `import { createRequire as requireOf } from 'node:module';
+  const require = requireOf(import.meta.url);`;
 
 describe('programs with the package', function () {
   this.timeout(300_000);
@@ -89,9 +94,7 @@ describe('programs with the package', function () {
         logLevel: 'silent',
         // What of the dependencies is CommonJS asks for Node's modules by require.
         ...(format === 'esm' && {
-          banner: {
-            js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);",
-          },
+          banner: { js: REQUIRE },
         }),
       });
       assert.equal(run(outfile), 'hello\n');

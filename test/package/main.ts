@@ -20,7 +20,8 @@ const EMULATED = ['qemu-aarch64', '-L', '/usr/aarch64-linux-gnu'];
 
 const ADDRESS = loopback(27, 1);
 const PORT_USED = `
-  const shared = process.report.getReport().sharedObjects.find((path) => /softroce-port/.test(path));
+  const { sharedObjects } = process.report.getReport();
+  const shared = sharedObjects.find((path) => path.endsWith('/softroce-port.node'));
   console.log(process.arch, shared.replace(/^.*node_modules\\/dapl\\//, ''));`;
 const IMPORTED = `import * as easy from 'dapl/easy'; ${talk(ADDRESS)} ${PORT_USED}`;
 const REQUIRED = `const easy = require('dapl/easy'); (async () => { ${talk(ADDRESS)} })();`;

@@ -1,4 +1,4 @@
-/** The package as `npm pack` makes it, from what was built, made once for all tests of a process. */
+/** The package as `npm pack` makes it from what was built, once for all tests of a process. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
