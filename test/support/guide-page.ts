@@ -3,7 +3,7 @@
  * that file. They run as they are printed, but for the addresses (printed-program.ts).
  */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, type PromiseWithChild } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { env } from 'node:process';
@@ -67,7 +67,10 @@ export class ProgramFolder {
    * @param args of Node: options, the program, arguments of it
    * @throws Error as `execFile`, when it fails
    */
-  run(args: readonly string[], variables: Readonly<Record<string, string>> = {}): Promise<Output> {
+  run(
+    args: readonly string[],
+    variables: Readonly<Record<string, string>> = {},
+  ): PromiseWithChild<Output> {
     const options = {
       cwd: this.path,
       timeout: patience(TIMEOUT_MS),

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pid } from 'node:process';
 import { promisify } from 'node:util';
@@ -13,40 +13,18 @@ import { patience } from './patience.js';
 
 /** Of the addresses that take the place of 127.0.0.x. */
 const NETWORK = 1;
-const PRINTED = '127.0.0.';
 
 const written = new Set<string>();
 process.once('exit', () => {
-  for (const path of written) rmSync(path, { force: true, recursive: true });
+  for (const path of written) rmSync(path, { force: true });
 });
 
 /** Makes it a file, until the tests are over. @returns where, inside the package that it names */
 export function fileOf(code: string, name: string): string {
   const path = join(import.meta.dirname, `${name}-${pid}.mjs`);
-  writeFileSync(path, withOwnAddresses(code));
+  writeFileSync(path, code.replaceAll('127.0.0.', `${networkOf(NETWORK)}.`));
   written.add(path);
   return path;
-}
-
-/**
- * Makes them files of one folder, by their names, until the tests are over: they may import each
- * other. @returns the folder, inside the package that they name
- */
-export function folderOf(programs: ReadonlyMap<string, string>, name: string): string {
-  const folder = join(import.meta.dirname, `${name}-${pid}`);
-  mkdirSync(folder, { recursive: true });
-  written.add(folder);
-  for (const [file, code] of programs) writeFileSync(join(folder, file), withOwnAddresses(code));
-  return folder;
-}
-
-/** What a program has printed, with the addresses as the page has them. */
-export function asPrinted(output: string): string {
-  return output.replaceAll(`${networkOf(NETWORK)}.`, PRINTED);
-}
-
-function withOwnAddresses(code: string): string {
-  return code.replaceAll(PRINTED, `${networkOf(NETWORK)}.`);
 }
 
 /** The sample `hello`, which is README's program beneath `Hello`. @returns the path of its file */
