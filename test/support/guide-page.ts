@@ -56,7 +56,7 @@ export class ProgramFolder {
 
   /** Writes each block of a page that stands beneath the name of its file. */
   addAll(text: string): this {
-    const named = [...text.matchAll(/^`([\w-]+\.\w+)`:\n\n```js\n([^]*?)^```/gm)];
+    const named = [...text.matchAll(/^`([\w.-]+)`:\n\n```js\n([^]*?)^```/gm)];
     assert.ok(named.length > 0, 'the page names no program');
     for (const [, name = '', code = ''] of named) this.add(name, code);
     return this;
