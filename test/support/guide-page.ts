@@ -3,10 +3,11 @@
  * that file. They run as they are printed, but for the addresses (printed-program.ts).
  */
 import assert from 'node:assert/strict';
-import { execFile, type PromiseWithChild } from 'node:child_process';
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { env } from 'node:process';
+import type { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { networkOf } from './loopback.js';
 import { patience } from './patience.js';
@@ -56,7 +57,7 @@ export class ProgramFolder {
 
   /** Writes each block of a page that stands beneath the name of its file. */
   addAll(text: string): this {
-    const named = [...text.matchAll(/^`([\w-]+\.\w+)`:\n\n```js\n([^]*?)^```/gm)];
+    const named = [...text.matchAll(/^`([\w.-]+)`:\n\n```js\n([^]*?)^```/gm)];
     assert.ok(named.length > 0, 'the page names no program');
     for (const [, name = '', code = ''] of named) this.add(name, code);
     return this;
@@ -67,10 +68,7 @@ export class ProgramFolder {
    * @param args of Node: options, the program, arguments of it
    * @throws Error as `execFile`, when it fails
    */
-  run(
-    args: readonly string[],
-    variables: Readonly<Record<string, string>> = {},
-  ): PromiseWithChild<Output> {
+  run(args: readonly string[], variables: Readonly<Record<string, string>> = {}): Promise<Output> {
     const options = {
       cwd: this.path,
       timeout: patience(TIMEOUT_MS),
@@ -79,8 +77,12 @@ export class ProgramFolder {
     return promisify(execFile)(process.execPath, args, options);
   }
 
-  /** What a program has left in the folder. */
-  read(name: string): Uint8Array {
-    return readFileSync(join(this.path, name));
+  /** Starts one that goes on; it is killed when it hangs. */
+  start(args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
+    return spawn(process.execPath, args, {
+      cwd: this.path,
+      timeout: patience(TIMEOUT_MS),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
   }
 }

@@ -51,18 +51,19 @@ describe('docs/guides', () => {
   }
 
   async function runBoth(receiver: Program, sender: Program): Promise<void> {
-    const receiving = folder.run([receiver.name]);
-    const { child } = receiving;
-    assert.ok(child.stdout);
+    const child = folder.start([receiver.name]);
+    const closed = once(child, 'close');
+    let output = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => (output += part));
     try {
-      await Promise.race([once(child.stdout, 'data'), receiving]);
+      await Promise.race([once(child.stdout, 'data'), closed]);
       await run(sender);
     } catch (error) {
       child.kill();
-      await receiving.catch(() => undefined);
       throw error;
     }
-    assert.equal(asPrinted((await receiving).stdout), receiver.prints);
+    assert.deepEqual(await closed, [0, null]);
+    assert.equal(asPrinted(output), receiver.prints);
   }
 
   for (const [page, text] of texts) {
