@@ -1,4 +1,4 @@
-// docs/guides/write-a-ulp*.md: the protocol of the pages passes its tests and its simulator, and the
+// docs/guides/write-a-ulp*.md: the protocol passes its tests and its simulator, and the
 // simulator finds mistakes that are put in.
 
 import assert from 'node:assert/strict';
