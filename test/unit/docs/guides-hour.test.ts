@@ -1,4 +1,4 @@
-// docs/guides/rdma-in-an-hour*.md: each program writes what stands beneath it, its packets included.
+// docs/guides/rdma-in-an-hour*.md: each program writes what stands beneath it, with its packets.
 
 import assert from 'node:assert/strict';
 import { OPCODE_NAMES } from '../../../providers/mock/index.js';
