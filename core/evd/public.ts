@@ -12,6 +12,7 @@ export { CNO_STATES, type CnoInput, type CnoState } from './cno/states.js';
 export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-causes.js';
 export { DatDto, DatDtoStatus } from './events/dto-status.js';
 export * from './events/event.js';
+export type { EventObjects } from './events/event-objects.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd, type EvdParam } from './evd.js';
 export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } from './evd-host.js';

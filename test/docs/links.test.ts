@@ -8,9 +8,11 @@ import { ApiSymbols } from './api-symbols.js';
 const root = join(import.meta.dirname, '../../..');
 const pages = [
   ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'samples/README.md'],
-  ...readdirSync(join(root, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
+  ...['docs', 'docs/guides'].flatMap((folder) =>
+    readdirSync(join(root, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => `${folder}/${name}`),
+  ),
 ];
 const texts = new Map(pages.map((page) => [page, readFileSync(join(root, page), 'utf8')]));
 
@@ -75,8 +77,12 @@ describe('the pages', () => {
     assert.deepEqual(missing, []);
   });
 
+  let api: ApiSymbols;
+  before(() => {
+    api = new ApiSymbols(['dist/core/spi/index.d.ts', 'dist/plugins/node/index.d.ts']);
+  });
+
   it('name calls and properties that the API has', () => {
-    const api = new ApiSymbols(['dist/core/spi/index.d.ts', 'dist/plugins/node/index.d.ts']);
     const member = /`((?:ia|pz|lmr|rmr|srq|evd|cno|ep|psp|rsp|csp|cr|registry)\.[\w$]+)/g;
     const named = pages.flatMap((page) =>
       [...(texts.get(page) ?? '').matchAll(member)].map(([, code = '']) => code),
@@ -86,6 +92,18 @@ describe('the pages', () => {
       .map((code) => api.problemOf(code))
       .filter((problem) => /there is no|is not exported/.test(problem ?? ''));
     assert.deepEqual(problems, []);
+  });
+
+  it('name for what other APIs have what is there, with its parameters', () => {
+    const text = texts.get('docs/guides/from-other-apis.md') ?? '';
+    const rows = text.split('\n').filter((line) => line.startsWith('| `'));
+    const shown = rows.flatMap((row) => {
+      const [, here = ''] = row.split(' | ');
+      return [...here.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code);
+    });
+    assert.ok(shown.length > 100);
+    const codes = [...new Set(shown)].filter((code) => code.includes('.') || code.includes('('));
+    assert.deepEqual(codes.map((code) => api.problemOf(code)).filter(Boolean), []);
   });
 
   it('are reached from the README', () => {

@@ -34,8 +34,8 @@ describe('docs/guides, faults in your tests', () => {
 
   it('notices a recipe that fails, and a fault that never came about', async () => {
     const wrong = `test('wrong', () => assert.equal(1, 2));\n`;
-    const neverSeen = 'fabric.faults.add({ match: { psn: 1 }, action: drop })';
-    const idle = `test('idle', () => void ${neverSeen});\n`;
+    const rule = '{ match: { psn: 1 }, action: drop }';
+    const idle = `test('idle', () => void fabric.faults.add(${rule}));\n`;
     await assert.rejects(outcomes([wrong, idle]), ({ stdout }: { readonly stdout: string }) =>
       /expected: 2[^]*hit nothing/.test(stdout),
     );

@@ -1,47 +1,15 @@
 // What `npm pack` takes: what the exports and the command lead to, and the sources and prebuilds of
-// the addons. Without its scripts: they build, and what is there has been built.
+// the addons; and what it does where it is installed without a compiler.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-
-const ROOT = join(import.meta.dirname, '../..');
+import { install, MANIFEST, pack, ROOT, succeed } from './packed.js';
 
 const TARGET = `${process.platform}-${process.arch}`;
 const PREBUILDS = `prebuilds/${TARGET}`;
-
-function run(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
-}
-
-/** The tarball unpacked into an empty project, with the dependencies that it names. */
-function install(project: string): void {
-  const modules = join(project, 'node_modules');
-  mkdirSync(join(modules, 'dapl'), { recursive: true });
-  const pack = ['pack', '--json', '--ignore-scripts', '--pack-destination', project];
-  const { status, stdout, stderr } = spawnSync('npm', pack, { cwd: ROOT, encoding: 'utf8' });
-  assert.equal(status, 0, stderr);
-  const [{ filename }] = JSON.parse(stdout) as [{ filename: string }];
-  const unpack = ['-xzf', join(project, filename), '--strip-components=1'];
-  assert.equal(spawnSync('tar', [...unpack, '-C', join(modules, 'dapl')]).status, 0);
-  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-    dependencies: Record<string, string>;
-  };
-  for (const name of Object.keys(dependencies)) {
-    symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
-  }
-}
 
 /** What a program there writes; no command is to be found by it. */
 function inProject(project: string, program: string): string {
@@ -93,27 +61,27 @@ const WITHOUT_LIBRARY = `
 describe('the package', function () {
   this.timeout(300_000);
   let packed: ReadonlySet<string>;
-  before(() => {
-    if (!existsSync(join(ROOT, PREBUILDS))) run('prebuild.mjs', TARGET);
-    const { status, stdout, stderr } = spawnSync(
-      'npm',
-      ['pack', '--dry-run', '--json', '--ignore-scripts'],
-      { cwd: ROOT, encoding: 'utf8' },
+  before(async () => {
+    if (!existsSync(join(ROOT, PREBUILDS))) succeed(process.execPath, ['prebuild.mjs', TARGET]);
+    packed = (await pack()).paths;
+  });
+
+  it('is a few files for each entry, without maps, and less than 6 MB', () => {
+    const files = [...packed].filter((path) => path.startsWith('dist/'));
+    const entries = Object.keys(MANIFEST.exports).length;
+    assert.ok(files.length > entries && files.length < 6 * entries, `${files.length} in dist`);
+    assert.ok(packed.size < 400, `${packed.size} files`);
+    assert.deepEqual(
+      files.filter((path) => path.endsWith('.map')),
+      [],
     );
-    assert.equal(status, 0, stderr);
-    const [result] = JSON.parse(stdout) as [{ files: { path: string }[] }];
-    packed = new Set(result.files.map(({ path }) => path));
   });
 
   it('holds what its exports and its command lead to', () => {
-    const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
-      exports: Record<string, string | { types: string; default: string }>;
-      bin: Record<string, string>;
-    };
-    const targets = Object.values(manifest.exports).flatMap((entry) =>
+    const targets = Object.values(MANIFEST.exports).flatMap((entry) =>
       typeof entry === 'string' ? [entry] : [entry.types, entry.default],
     );
-    const all = [...targets, ...Object.values(manifest.bin)];
+    const all = [...targets, ...Object.values(MANIFEST.bin)];
     assert.deepEqual(
       all.filter((path) => !packed.has(path.replace(/^\.\//, ''))),
       [],
@@ -190,7 +158,7 @@ describe('the package', function () {
 
   it('holds no test but the conformance suite, and no machine-made object', () => {
     const strangers = [...packed].filter((path) =>
-      /^(test|dist\/test\/(?!compliance\/)|build|node_modules)\b/.test(path),
+      /^(test|dist\/test\/(?!compliance\/)|build|node_modules|bench)\b/.test(path),
     );
     assert.deepEqual(strangers, []);
   });
