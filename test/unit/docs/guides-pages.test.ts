@@ -1,0 +1,43 @@
+// docs/guides: pages are short, and every block of code in them is a file that a test runs.
+
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { blocksOf, guide } from '../../support/guide-page.js';
+
+const MOST_LINES = 200;
+/** All blocks of these pages are one file: guides-faults.test.ts. */
+const WHOLE = ['faults', 'faults-of-peers'];
+
+const folder = join(import.meta.dirname, '../../../../docs/guides');
+const names = readdirSync(folder).map((name) => name.replace(/\.md$/, ''));
+const texts = new Map(names.map((name) => [name, guide(name)]));
+
+/** Languages of the blocks whose code no test would run. */
+function notRun(name: string, text: string): string[] {
+  const languages = [...text.matchAll(/^```(\w*)\n[^]*?^```$/gm)].map(([, name = '']) => name);
+  const others = languages.filter((language) => !['js', 'text', 'mermaid'].includes(language));
+  const named = [...text.matchAll(/^`[\w.-]+`:\n\n```js$/gm)];
+  const unnamed = WHOLE.includes(name) ? 0 : blocksOf(text, 'js').length - named.length;
+  return [...others, ...Array.from({ length: unnamed }, () => 'js without a name')];
+}
+
+describe('docs/guides, all pages', () => {
+  it(`have ${MOST_LINES} lines at most`, () => {
+    assert.ok(texts.size >= 16);
+    const long = [...texts].filter(([, text]) => text.trimEnd().split('\n').length > MOST_LINES);
+    assert.deepEqual(
+      long.map(([name]) => name),
+      [],
+    );
+  });
+
+  it('have no code that is not run', () => {
+    const problems = [...texts].flatMap(([name, text]) => notRun(name, text));
+    assert.deepEqual(problems, []);
+    assert.deepEqual(notRun('planted', '```sh\nls\n```\n\n```js\nx;\n```\n'), [
+      'sh',
+      'js without a name',
+    ]);
+  });
+});
