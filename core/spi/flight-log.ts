@@ -34,7 +34,9 @@ export class FlightLog {
   /**
    * Writes a row.
    * @param last the writer's last row, or NO_ROW
-   * @param event, a, b what has happened, as u32; more than that is written as the most
+   * @param event what has happened, as u32; more than that is written as the most, as of the next
+   * @param a a figure about it
+   * @param b another one
    * @returns the writer's last row from now on
    */
   add(last: number, timeUs: number, event: number, a = 0, b = 0): number {

@@ -1,5 +1,5 @@
-// docs/guides/write-a-ulp*.md: the protocol of the pages passes its tests and its simulator, which
-// finds mistakes that are put in.
+// docs/guides/write-a-ulp*.md: the protocol passes its tests and its simulator, and the
+// simulator finds mistakes that are put in.
 
 import assert from 'node:assert/strict';
 import { guide, ProgramFolder } from '../../support/guide-page.js';
