@@ -63,7 +63,7 @@ const REASONS: Readonly<Record<number, string>> = {
   1: ': the peer has no queue pair left',
   3: ': the peer is out of resources',
   4: ': time-out at the peer',
-  8: ': nobody listens on that connection qualifier',
+  8: ': nothing listens on that connection qualifier',
   10: ': stale connection',
   28: ': consumer reject',
 };
