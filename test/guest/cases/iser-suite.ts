@@ -85,8 +85,9 @@ interface TestRun {
 /** A target of its own, so that none finds what another left. */
 async function runTest(lab: Lab, name: string, shim: string): Promise<TestRun> {
   const program = join(repositoryRoot, 'dist/plugins/cli/main.js');
-  // libiscsi declares data that it does not send along, unless it is told to send none.
-  const how = `--memory 64M --listen ${lab.host.ipv4} --no-immediate-data`;
+  // libiscsi declares data that it does not send along, unless it is told to send none; some tests
+  // want a disk of more blocks than one WRITE SAME takes.
+  const how = `--memory 256M --listen ${lab.host.ipv4} --no-immediate-data`;
   const target = lab.host.spawn(
     `exec ${process.execPath} ${program} iser-target --name ${NAME} ${how}`,
   );
