@@ -66,7 +66,7 @@ export class BufferPool {
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         this.waiters.delete(waiter);
-        reject(signal.reason);
+        reject(signal.reason ?? new Error('the wait was aborted'));
       };
       const waiter: Waiter = (given) => {
         signal.removeEventListener('abort', onAbort);
