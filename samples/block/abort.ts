@@ -1,4 +1,4 @@
-/** Ending a command early, for little: a small command has one, and seldom needs it. */
+/** Ending a command early: as much of AbortController as commands need, so that less will do. */
 
 /** What commands ask of an AbortSignal, which is one. */
 export interface AbortFlag {
@@ -16,36 +16,4 @@ export interface AbortFlag {
 export interface Abort {
   readonly signal: AbortFlag;
   abort(reason?: Error): void;
-}
-
-/** An AbortController without an EventTarget: that costs more than the rest of a small command. */
-export class CommandAbort implements Abort, AbortFlag {
-  aborted = false;
-  reason: Error | undefined = undefined;
-  private listeners: Set<() => void> | undefined = undefined;
-
-  get signal(): AbortFlag {
-    return this;
-  }
-
-  abort(reason = new Error('the command was aborted')): void {
-    if (this.aborted) return;
-    this.aborted = true;
-    this.reason = reason;
-    const { listeners } = this;
-    this.listeners = undefined;
-    for (const listener of listeners ?? []) listener();
-  }
-
-  throwIfAborted(): void {
-    if (this.reason !== undefined) throw this.reason;
-  }
-
-  addEventListener(_type: 'abort', listener: () => void): void {
-    if (!this.aborted) (this.listeners ??= new Set()).add(listener);
-  }
-
-  removeEventListener(_type: 'abort', listener: () => void): void {
-    this.listeners?.delete(listener);
-  }
 }

@@ -1,6 +1,6 @@
 /** One SCSI command of a session, from the PDU that brought it to its end. */
-import { type AbortFlag, CommandAbort } from '../../../block/index.js';
 import type { ScsiCommand } from '../../wire/index.js';
+import { CommandAbort, type TaskSignal } from './command-abort.js';
 import type { AdvertisedBuffers, Datamover, TransferTask } from './datamover.js';
 import type { DeviceCommand } from './device-server.js';
 
@@ -52,7 +52,7 @@ export class Task implements TransferTask, DeviceCommand {
     this.immediateData = immediateData.length === 0 ? NO_DATA : immediateData.slice();
   }
 
-  get signal(): AbortFlag {
+  get signal(): TaskSignal {
     return this.abort;
   }
 

@@ -1,12 +1,7 @@
 // Chunks are lent in turn, come back whatever happens, and nothing waits for itself.
 
 import assert from 'node:assert/strict';
-import {
-  BufferPool,
-  type ChunkWork,
-  CommandAbort,
-  inChunks,
-} from '../../../../samples/block/index.js';
+import { BufferPool, type ChunkWork, inChunks } from '../../../../samples/block/index.js';
 
 const CHUNK = 8192;
 const poolOf = (chunks: number): BufferPool =>
@@ -155,28 +150,5 @@ describe('transfers in chunks', () => {
     await assert.rejects(run, { message: 'enough' });
     held.release();
     assert.equal(pool.freeCount, 1);
-  });
-});
-
-describe('abort of a command', () => {
-  it('tells its listeners once, and keeps the first reason', () => {
-    const abort = new CommandAbort();
-    const heard: string[] = [];
-    const first = (): void => void heard.push('first');
-    abort.addEventListener('abort', first);
-    abort.addEventListener('abort', () => heard.push('second'));
-    abort.removeEventListener('abort', first);
-    abort.signal.throwIfAborted();
-    abort.abort(new Error('enough'));
-    abort.abort(new Error('again'));
-    assert.deepEqual(heard, ['second']);
-    assert.equal(abort.signal.aborted, true);
-    assert.throws(() => abort.throwIfAborted(), { message: 'enough' });
-  });
-
-  it('has a reason of its own where none is given', () => {
-    const abort = new CommandAbort();
-    abort.abort();
-    assert.match(abort.reason?.message ?? '', /aborted/);
   });
 });
