@@ -150,7 +150,8 @@ export function luns(dataIn: Uint8Array, options: Options): DiskCommand {
 /** @throws IscsiError SCSI_STATUS unless the status is GOOD */
 export function checkStatus({ what }: DiskCommand, { status, sense }: Answer): void {
   if (status === SCSI_STATUS.GOOD || status === SCSI_STATUS.CONDITION_MET) return;
-  const message = `${what()}: ${nameOf(SCSI_STATUS, status)}${sense ? `, ${senseText(sense)}` : ''}`;
+  const why = sense ? `, ${senseText(sense)}` : '';
+  const message = `${what()}: ${nameOf(SCSI_STATUS, status)}${why}`;
   throw new IscsiError('SCSI_STATUS', message, { status, ...(sense && { sense }) });
 }
 

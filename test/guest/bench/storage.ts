@@ -1,5 +1,5 @@
-// `npm run bench:storage:guest`: our target beside Linux's (LIO, ib_isert), both in one guest over its
-// rxe0, with disks of one kind (files in its memory); our initiator on the host, over softroce.
+// `npm run bench:storage:guest`: our target beside Linux's (LIO, ib_isert), both in one guest over
+// its rxe0, with disks of one kind (files in its memory); our initiator on the host, over softroce.
 import { join } from 'node:path';
 
 import type { Kernel } from '../kernel.js';
