@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { explanation, FAILURES, NOT_OVER_ISER, SKIPS } from '../../iscsi/explained.js';
 import { type Outcome, outcomeOf, type Verdict } from '../../iscsi/outcome.js';
-import { listTests } from '../../iscsi/suite.js';
+import { listTests, needsOf } from '../../iscsi/suite.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot, sourceDir } from '../paths.js';
 import { runDir } from '../sandbox.js';
@@ -86,13 +86,15 @@ async function runTest(lab: Lab, name: string, preloaded: string): Promise<Outco
   const program = join(repositoryRoot, 'dist/plugins/cli/main.js');
   // libiscsi declares data that it does not send along, unless it is told to send none; some tests
   // want a disk of more blocks than one WRITE SAME takes.
-  const how = `--memory 256M --listen ${lab.host.ipv4} --no-immediate-data`;
+  const { paths = 1, blockBytes = 512, isReadOnly = false } = needsOf(name);
+  const how =
+    `--memory 256M --listen ${lab.host.ipv4} --no-immediate-data --block-bytes ${blockBytes}` +
+    (isReadOnly ? ' --read-only' : '');
   const target = lab.host.spawn(
     `exec ${process.execPath} ${program} iser-target --name ${NAME} ${how}`,
   );
   await target.waitForOutput(/^serving/m, START_TIMEOUT_MS);
   try {
-    const paths = name.startsWith('MultipathIO.') ? 2 : 1;
     const urls = new Array<string>(paths).fill(`iser://${lab.host.ipv4}:3260/${NAME}/0`);
     const { code, stdout, stderr } = await lab
       .guest(0)
