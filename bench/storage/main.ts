@@ -5,8 +5,8 @@
  *   npm run bench:storage -- [--rounds N] [--seconds S] [--only TEXT] [--peer URL] [--json FILE]
  *
  * A round measures each cell with all contenders, one right after the other; ratios are of the same
- * round. `--peer iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there already,
- * as LIO in the guest; again for more. `--no-own` leaves ours out.
+ * round. `--peer [NAME=]iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there
+ * already, as LIO in the guest; again for more. `--no-own` leaves ours out.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,10 +42,12 @@ function positive(text: string): number {
 }
 
 function peer(text: string, before: readonly Contender[]): readonly Contender[] {
-  const match = /^(iser|tcp):\/\/([^/:]+)(?::(\d+))?\/(.+)$/.exec(text);
-  if (match === null) throw new InvalidArgumentError('iser://ADDRESS[:PORT]/TARGET, or tcp://');
-  const [, transport = '', address = '', port = String(ISCSI_PORT), target = ''] = match;
-  const name = `peer ${before.length + 1}, ${transport}`;
+  const match = /^(?:([^=:/]+)=)?(iser|tcp):\/\/([^/:]+)(?::(\d+))?\/(.+)$/.exec(text);
+  if (match === null) {
+    throw new InvalidArgumentError('[NAME=]iser://ADDRESS[:PORT]/TARGET, or tcp://');
+  }
+  const [, given, transport = '', address = '', port = String(ISCSI_PORT), target = ''] = match;
+  const name = given ?? `peer ${before.length + 1}, ${transport}`;
   const contender = { name, transport: transport as 'iser' | 'tcp', address, target };
   return [...before, { ...contender, port: Number(port) }];
 }

@@ -1,4 +1,5 @@
 /** Registered memory in chunks, lent to one command after the other. */
+import type { AbortFlag } from './abort.js';
 
 /** A chunk of the pool, the borrower's until `release`. */
 export interface Lease {
@@ -58,14 +59,14 @@ export class BufferPool {
    * for each other: see `tryLease`.
    * @throws the reason of the signal, if that is first
    */
-  async lease(signal: AbortSignal): Promise<Lease> {
+  async lease(signal: AbortFlag): Promise<Lease> {
     signal.throwIfAborted();
     const lease = this.tryLease();
     if (lease !== undefined) return lease;
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
         this.waiters.delete(waiter);
-        reject(signal.reason as Error);
+        reject(signal.reason ?? new Error('the wait was aborted'));
       };
       const waiter: Waiter = (given) => {
         signal.removeEventListener('abort', onAbort);

@@ -3,6 +3,7 @@
  * and do, then push. While a chunk is on the wire the disk is at the next one, if the pool has two
  * chunks to spare; with one it goes chunk by chunk.
  */
+import type { AbortFlag } from './abort.js';
 import type { BufferPool, Lease } from './buffer-pool.js';
 
 /**
@@ -19,9 +20,11 @@ export interface Transfer {
   readonly unitBytes?: number;
   /** Whether half of each chunk is kept for the works' own use. Default false. */
   readonly scratch?: boolean;
-  /** Ends the waiting for a chunk; the work itself has to look at it. */
-  readonly signal: AbortSignal;
+  /** Ends the waiting for a chunk; no work begins any more. */
+  readonly signal: AbortFlag;
 }
+
+const NOTHING = new Uint8Array(0);
 
 /**
  * First one work, then the other on every part. Each work sees ascending offsets, and is at one
@@ -29,12 +32,14 @@ export interface Transfer {
  * in use any more
  */
 export async function inChunks(
-  { pool, bytes, unitBytes = 1, scratch = false, signal }: Transfer,
+  transfer: Transfer,
   first: ChunkWork,
   second: ChunkWork,
 ): Promise<void> {
+  const { pool, bytes, unitBytes = 1, scratch = false, signal } = transfer;
   const share = scratch ? pool.chunkBytes / 2 : pool.chunkBytes;
   const partBytes = share - (share % unitBytes);
+  if (bytes <= partBytes) return inOneChunk(transfer, partBytes, first, second);
   let last: Promise<void> = Promise.resolve();
   try {
     for (let offset = 0; offset < bytes; offset += partBytes) {
@@ -42,8 +47,10 @@ export async function inChunks(
       const part = lease.bytes.subarray(0, Math.min(partBytes, bytes - offset));
       const spare = lease.bytes.subarray(partBytes, scratch ? partBytes + part.length : partBytes);
       try {
+        signal.throwIfAborted();
         await first(offset, part, spare);
         await last;
+        signal.throwIfAborted();
       } catch (error) {
         lease.release();
         throw error;
@@ -58,12 +65,30 @@ export async function inChunks(
   await last;
 }
 
+/** What most commands are: with nothing to overlap there is less to keep. */
+async function inOneChunk(
+  { pool, bytes, scratch = false, signal }: Transfer,
+  partBytes: number,
+  first: ChunkWork,
+  second: ChunkWork,
+): Promise<void> {
+  if (bytes === 0) return;
+  signal.throwIfAborted();
+  const lease = pool.tryLease() ?? (await pool.lease(signal));
+  try {
+    const part = lease.bytes.subarray(0, bytes);
+    const spare = scratch ? lease.bytes.subarray(partBytes, partBytes + bytes) : NOTHING;
+    signal.throwIfAborted();
+    await first(0, part, spare);
+    signal.throwIfAborted();
+    await second(0, part, spare);
+  } finally {
+    lease.release();
+  }
+}
+
 /** A second chunk only if it can be had at once: what holds one must not wait for another. */
-async function nextLease(
-  pool: BufferPool,
-  last: Promise<void>,
-  signal: AbortSignal,
-): Promise<Lease> {
+async function nextLease(pool: BufferPool, last: Promise<void>, signal: AbortFlag): Promise<Lease> {
   signal.throwIfAborted();
   const spare = pool.tryLease();
   if (spare !== undefined) return spare;

@@ -8,13 +8,22 @@ const PROGRAM = 'iscsi-test-cu';
 /** Tests sleep for some seconds after resets; what takes longer hangs. */
 const TEST_TIMEOUT_MS = 120_000;
 
-/** What single tests need of the disk, or of the command line. */
-const NEEDS: Readonly<Record<string, Partial<DiskOptions> & { readonly paths?: number }>> = {
+export interface Needs extends Partial<DiskOptions> {
+  /** Sessions that the program has with the disk; default 1. */
+  readonly paths?: number;
+}
+
+const NEEDS: Readonly<Record<string, Needs>> = {
   ReadOnly: { isReadOnly: true },
   // It takes logical blocks for physical ones.
   'GetLBAStatus.UnmapSingle': { blockBytes: 4096 },
   MultipathIO: { paths: 2 },
 };
+
+/** What a test needs of the disk, or of the command line. */
+export function needsOf(name: string): Needs {
+  return NEEDS[name] ?? NEEDS[name.split('.')[0]!] ?? {};
+}
 
 export interface TestResult extends Outcome {
   /** Without the family: `Read10.Simple`. */
@@ -36,7 +45,7 @@ export async function listTests(): Promise<string[]> {
 }
 
 export async function runTest(name: string, blockBytes: number): Promise<TestResult> {
-  const { paths = 1, ...needs } = NEEDS[name] ?? NEEDS[name.split('.')[0]!] ?? {};
+  const { paths = 1, ...needs } = needsOf(name);
   const disk = await serveDisk({ blockBytes, ...needs });
   const begin = performance.now();
   const urls = new Array<string>(paths).fill(disk.url);

@@ -29,6 +29,9 @@ export interface RmrBindOptions {
 
 const OPTIONS = ['privileges', 'cookie', 'flags', 'vaType'];
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC } = MemPrivileges;
+/** Made once: a bind is a part of many a small request. */
+const PRIVILEGES_EXPECTED = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
+const VA_TYPES = Object.values(VaType);
 const U32 = 2 ** 32;
 const SEGMENT = instanceOf(LmrSegment, 'an LmrSegment, from lmr.segment()');
 
@@ -44,9 +47,8 @@ export function checkBindOptions(
   checkOptions(operation, 4, options, OPTIONS);
   const { privileges = REMOTE_READ, vaType = VaType.VA } = given;
   const { cookie = 0, flags = CompletionFlags.DEFAULT } = given;
-  const expected = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
-  checkBits(operation, 4, 'privileges', privileges, PRIVILEGE_MASK, expected);
-  checkOneOf(operation, 5, 'vaType', vaType, Object.values(VaType));
+  checkBits(operation, 4, 'privileges', privileges, PRIVILEGE_MASK, PRIVILEGES_EXPECTED);
+  checkOneOf(operation, 5, 'vaType', vaType, VA_TYPES);
   checkZone(operation, `endpoint ${ep.id}`, rmr, ep, privileges);
   const zeroBased = vaType === VaType.ZB;
   if (zeroBased && rmr.scope !== 'EP') {

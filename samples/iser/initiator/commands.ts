@@ -24,7 +24,7 @@ import {
 
 /** A command, and its words in an error. */
 export interface DiskCommand extends Command {
-  readonly what: string;
+  readonly what: () => string;
 }
 
 /** REPORT LUNS goes to LUN 0, whichever there are. */
@@ -34,7 +34,7 @@ type Options = Pick<Command, 'signal' | 'timeoutMs'>;
 type Extras = Partial<Pick<Command, 'dataIn' | 'dataOut'>> & { readonly isRepeatable?: boolean };
 
 function command(
-  what: string,
+  what: () => string,
   lun: Uint8Array,
   cdb: { readonly bytes: Uint8Array },
   options: Options,
@@ -51,7 +51,8 @@ export function read(
   options: Options,
 ): DiskCommand {
   const cdb = read16.make({ lba, transferLength: blocks });
-  return command(`READ of ${blocks} blocks at LBA ${lba}`, lun, cdb, options, { dataIn });
+  const what = (): string => `READ of ${blocks} blocks at LBA ${lba}`;
+  return command(what, lun, cdb, options, { dataIn });
 }
 
 export function write(
@@ -63,11 +64,12 @@ export function write(
   options: Options,
 ): DiskCommand {
   const cdb = write16.make({ lba, transferLength: blocks, fua });
-  return command(`WRITE of ${blocks} blocks at LBA ${lba}`, lun, cdb, options, { dataOut });
+  const what = (): string => `WRITE of ${blocks} blocks at LBA ${lba}`;
+  return command(what, lun, cdb, options, { dataOut });
 }
 
 export function flush(lun: Uint8Array, options: Options): DiskCommand {
-  return command('SYNCHRONIZE CACHE', lun, synchronizeCache10.make({}), options);
+  return command(() => 'SYNCHRONIZE CACHE', lun, synchronizeCache10.make({}), options);
 }
 
 /** @param blocks 1 to 2^32 - 1 */
@@ -83,7 +85,8 @@ export function discard(
   unmapList.emit({ dataLength: dataOut.length - 2, descriptorsLength }, dataOut);
   unmapDescriptor.emit({ lba, blocks }, dataOut, headerBytes);
   const cdb = unmap.make({ parameterListLength: dataOut.length });
-  return command(`UNMAP of ${blocks} blocks at LBA ${lba}`, lun, cdb, options, { dataOut });
+  const what = (): string => `UNMAP of ${blocks} blocks at LBA ${lba}`;
+  return command(what, lun, cdb, options, { dataOut });
 }
 
 /** @param both what is expected, and behind it what is written */
@@ -95,13 +98,13 @@ export function compareWrite(
   options: Options,
 ): DiskCommand {
   const cdb = compareAndWrite.make({ lba, blocks });
-  const what = `COMPARE AND WRITE of ${blocks} blocks at LBA ${lba}`;
+  const what = (): string => `COMPARE AND WRITE of ${blocks} blocks at LBA ${lba}`;
   // The second time it would find what it has written itself.
   return command(what, lun, cdb, options, { dataOut: both, isRepeatable: false });
 }
 
 export function ready(lun: Uint8Array, options: Options): DiskCommand {
-  return command('TEST UNIT READY', lun, testUnitReady.make({}), options);
+  return command(() => 'TEST UNIT READY', lun, testUnitReady.make({}), options);
 }
 
 /** @param page of vital product data; undefined for the standard data */
@@ -114,7 +117,7 @@ export function identify(
   const allocationLength = dataIn.length;
   const evpd = page !== undefined;
   const cdb = inquiry.make({ evpd, pageCode: page ?? 0, allocationLength });
-  return command('INQUIRY', lun, cdb, options, { dataIn });
+  return command(() => 'INQUIRY', lun, cdb, options, { dataIn });
 }
 
 export function capacity(
@@ -127,7 +130,7 @@ export function capacity(
     form === 10
       ? readCapacity10.make({})
       : readCapacity16.make({ allocationLength: dataIn.length });
-  return command(`READ CAPACITY(${form})`, lun, cdb, options, { dataIn });
+  return command(() => `READ CAPACITY(${form})`, lun, cdb, options, { dataIn });
 }
 
 export function modes(lun: Uint8Array, dataIn: Uint8Array, options: Options): DiskCommand {
@@ -136,18 +139,19 @@ export function modes(lun: Uint8Array, dataIn: Uint8Array, options: Options): Di
     pageCode: 0x3f,
     allocationLength: dataIn.length,
   });
-  return command('MODE SENSE(6)', lun, cdb, options, { dataIn });
+  return command(() => 'MODE SENSE(6)', lun, cdb, options, { dataIn });
 }
 
 export function luns(dataIn: Uint8Array, options: Options): DiskCommand {
   const cdb = reportLuns.make({ allocationLength: dataIn.length });
-  return command('REPORT LUNS', LUN_0, cdb, options, { dataIn });
+  return command(() => 'REPORT LUNS', LUN_0, cdb, options, { dataIn });
 }
 
 /** @throws IscsiError SCSI_STATUS unless the status is GOOD */
-export function checkStatus(what: string, { status, sense }: Answer): void {
+export function checkStatus({ what }: DiskCommand, { status, sense }: Answer): void {
   if (status === SCSI_STATUS.GOOD || status === SCSI_STATUS.CONDITION_MET) return;
-  const message = `${what}: ${nameOf(SCSI_STATUS, status)}${sense ? `, ${senseText(sense)}` : ''}`;
+  const why = sense ? `, ${senseText(sense)}` : '';
+  const message = `${what()}: ${nameOf(SCSI_STATUS, status)}${why}`;
   throw new IscsiError('SCSI_STATUS', message, { status, ...(sense && { sense }) });
 }
 

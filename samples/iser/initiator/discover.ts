@@ -44,7 +44,7 @@ export function listLuns(options: PortalOptions & { target: string }): Promise<n
     const dataIn = new Uint8Array(LUN_LIST_BYTES);
     const command = commands.luns(dataIn, {});
     const answer = await keeper.execute(command);
-    commands.checkStatus(command.what, answer);
+    commands.checkStatus(command, answer);
     return readLuns(dataIn.subarray(0, answer.transferredBytes));
   });
 }

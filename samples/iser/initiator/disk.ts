@@ -87,7 +87,7 @@ export class Disk {
   ): Promise<Disk> {
     const run = async (command: commands.DiskCommand): Promise<Answer> => {
       const answer = await keeper.execute(command);
-      commands.checkStatus(command.what, answer);
+      commands.checkStatus(command, answer);
       return answer;
     };
     const names = await readNames(run, lun, timeoutMs);
@@ -252,13 +252,13 @@ export class Disk {
     const { transferredBytes } = await this.run(command);
     const wanted = (command.dataIn ?? command.dataOut)!.length;
     if (transferredBytes === wanted) return;
-    const message = `${command.what}: GOOD, with ${transferredBytes} bytes of ${wanted}`;
+    const message = `${command.what()}: GOOD, with ${transferredBytes} bytes of ${wanted}`;
     throw new IscsiError('ISCSI_PROTOCOL', message);
   }
 
   private async run(command: commands.DiskCommand): Promise<Answer> {
     const answer = await this.keeper.execute(command);
-    commands.checkStatus(command.what, answer);
+    commands.checkStatus(command, answer);
     return answer;
   }
 

@@ -34,15 +34,34 @@ export interface KeeperOptions extends LinkOptions {
   readonly notice?: (what: string) => void;
 }
 
-/** A command under way, through as many sessions as it takes. */
-interface Pending {
-  readonly command: Command;
-  readonly order: number;
-  readonly resolve: (answer: Answer) => void;
-  readonly reject: (error: IscsiError) => void;
-  task: ScsiTask | undefined;
-  resends: number;
-  readonly stopListening: () => void;
+/** A command under way, through as many sessions as it takes: to each it is a request. */
+class Pending implements ScsiCommandRequest {
+  readonly lun: Uint8Array;
+  readonly cdb: Uint8Array;
+  readonly dataIn: Uint8Array | undefined;
+  readonly dataOut: Uint8Array | undefined;
+  readonly attribute: number | undefined;
+  readonly timeoutMs: number | undefined;
+  readonly isRepeatable: boolean;
+  task: ScsiTask | undefined = undefined;
+  resends = 0;
+  stopListening: (() => void) | undefined = undefined;
+
+  constructor(
+    command: Command,
+    readonly order: number,
+    readonly resolve: (answer: Answer) => void,
+    readonly reject: (error: IscsiError) => void,
+    private readonly onOutcome: (pending: Pending, outcome: ScsiOutcome) => void,
+  ) {
+    ({ lun: this.lun, cdb: this.cdb, dataIn: this.dataIn, dataOut: this.dataOut } = command);
+    ({ attribute: this.attribute, timeoutMs: this.timeoutMs } = command);
+    this.isRepeatable = command.isRepeatable;
+  }
+
+  done(outcome: ScsiOutcome): void {
+    this.onOutcome(this, outcome);
+  }
 }
 
 /** How long the last commands, and the logout, are waited for. */
@@ -104,17 +123,12 @@ export class SessionKeeper {
     }
     if (signal?.aborted === true) return Promise.reject(abortedBy(signal));
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => this.abort(pending, abortedBy(signal!));
-      const pending: Pending = {
-        command,
-        order: this.order++,
-        resolve,
-        reject,
-        task: undefined,
-        resends: 0,
-        stopListening: () => signal?.removeEventListener('abort', onAbort),
-      };
-      signal?.addEventListener('abort', onAbort, { once: true });
+      const pending = new Pending(command, this.order++, resolve, reject, this.onOutcome);
+      if (signal !== undefined) {
+        const onAbort = (): void => this.abort(pending, abortedBy(signal));
+        pending.stopListening = () => signal.removeEventListener('abort', onAbort);
+        signal.addEventListener('abort', onAbort, { once: true });
+      }
       this.underWay++;
       this.submit(pending);
     });
@@ -251,20 +265,16 @@ export class SessionKeeper {
       this.waiting.push(pending);
       return;
     }
-    const { command } = pending;
     try {
-      pending.task = link.submit({
-        ...command,
-        done: (outcome) => this.onOutcome(pending, outcome),
-      });
+      pending.task = link.submit(pending);
     } catch (error) {
       this.reject(pending, asIscsiError(error));
     }
   }
 
-  private onOutcome(pending: Pending, outcome: ScsiOutcome): void {
+  private readonly onOutcome = (pending: Pending, outcome: ScsiOutcome): void => {
     pending.task = undefined;
-    switch (verdictOf(outcome, pending.command.isRepeatable)) {
+    switch (verdictOf(outcome, pending.isRepeatable)) {
       case 'final':
         if (outcome.kind === 'answered') this.resolve(pending, outcome);
         else this.reject(pending, outcome.error);
@@ -280,11 +290,11 @@ export class SessionKeeper {
       case 'later':
         this.sendAgain(pending, outcome as Answer);
     }
-  }
+  };
 
   private sendAgain(pending: Pending, outcome: Answer): void {
     const { timing } = this.options;
-    const isLater = verdictOf(outcome, pending.command.isRepeatable) === 'later';
+    const isLater = verdictOf(outcome, pending.isRepeatable) === 'later';
     const waitMs = waitBefore(RESEND, pending.resends, timing.random());
     if (waitMs === undefined) {
       this.resolve(pending, outcome);
@@ -304,13 +314,13 @@ export class SessionKeeper {
   }
 
   private resolve(pending: Pending, answer: Answer): void {
-    pending.stopListening();
+    pending.stopListening?.();
     pending.resolve(answer);
     this.settled();
   }
 
   private reject(pending: Pending, error: IscsiError): void {
-    pending.stopListening();
+    pending.stopListening?.();
     pending.reject(error);
     this.settled();
   }

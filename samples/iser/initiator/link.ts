@@ -74,9 +74,8 @@ export class Link {
   }
 
   submit(request: ScsiCommandRequest): ScsiTask {
-    const { timing } = this.options;
     const task = this.session.submit(request);
-    if (timing.nowMs() + (request.timeoutMs ?? Infinity) < this.armedMs) this.arm();
+    if (task.deadlineMs < this.armedMs) this.arm();
     return task;
   }
 

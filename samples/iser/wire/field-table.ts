@@ -53,10 +53,14 @@ export function format<T extends Table>(
   constants: Partial<Values<T>> = {},
 ): Format<T> {
   class FieldsView {
-    constructor(
-      readonly bytes: Uint8Array,
-      readonly at: number,
-    ) {}
+    // Declared alone: a view is made for every PDU, and a field that is defined costs twice.
+    declare readonly bytes: Uint8Array;
+    declare readonly at: number;
+
+    constructor(bytes: Uint8Array, at: number) {
+      this.bytes = bytes;
+      this.at = at;
+    }
   }
   for (const [key, field] of Object.entries(table)) {
     const shownName = `${name}.${key}`;
@@ -116,21 +120,52 @@ export function format<T extends Table>(
 export function uint(offset: number, lengthBytes: 1 | 2 | 3 | 4): Field<number> {
   const highest = 2 ** (8 * lengthBytes) - 1;
   const end = offset + lengthBytes;
+  const { read, write } = BIG_ENDIAN[lengthBytes];
   return {
     end,
-    read: (bytes, at) => {
-      let value = 0;
-      for (let place = offset; place < end; place++) value = (value << 8) | bytes[at + place]!;
-      return value >>> 0;
-    },
+    read: (bytes, at) => read(bytes, at + offset),
     write: (bytes, at, value, name) => {
       check(value, highest, name);
-      for (let place = end - 1, rest = value; place >= offset; place--, rest >>>= 8) {
-        bytes[at + place] = rest;
-      }
+      write(bytes, at + offset, value);
     },
   };
 }
+
+/** Byte by byte, without a loop: there are a dozen of them in every command. */
+const BIG_ENDIAN = {
+  1: {
+    read: (from: Uint8Array, at: number): number => from[at]!,
+    write: (into: Uint8Array, at: number, value: number): void => {
+      into[at] = value;
+    },
+  },
+  2: {
+    read: (from: Uint8Array, at: number): number => (from[at]! << 8) | from[at + 1]!,
+    write: (into: Uint8Array, at: number, value: number): void => {
+      into[at] = value >>> 8;
+      into[at + 1] = value;
+    },
+  },
+  3: {
+    read: (from: Uint8Array, at: number): number =>
+      (from[at]! << 16) | (from[at + 1]! << 8) | from[at + 2]!,
+    write: (into: Uint8Array, at: number, value: number): void => {
+      into[at] = value >>> 16;
+      into[at + 1] = value >>> 8;
+      into[at + 2] = value;
+    },
+  },
+  4: {
+    read: (from: Uint8Array, at: number): number =>
+      ((from[at]! << 24) | (from[at + 1]! << 16) | (from[at + 2]! << 8) | from[at + 3]!) >>> 0,
+    write: (into: Uint8Array, at: number, value: number): void => {
+      into[at] = value >>> 24;
+      into[at + 1] = value >>> 16;
+      into[at + 2] = value >>> 8;
+      into[at + 3] = value;
+    },
+  },
+} as const;
 
 /** An unsigned integer of 8 bytes. */
 export function uint64(offset: number): Field<bigint> {

@@ -3,12 +3,14 @@
  * dispatcher and only then asks for the next upcall. It is what iSER wanted of kDAPL in August 2005
  * (docs/iser.md has each step beside the question of that review).
  */
-import { DatError, type DatEvent, type Evd } from 'dapl';
+import { DatError, type DatEvent, EventBatch, type Evd } from 'dapl';
 
 /** Events of one connection that are taken in a row, before others have their turn. */
 const BUDGET = 64;
 
 export type TakeEvent = (event: DatEvent) => void;
+/** Takes a completion out of a batch, which has no object for it. */
+export type TakeCompletion = (batch: EventBatch, at: number) => void;
 
 /** Runs soon, outside of any upcall. */
 export type RunLater = (run: () => void) => void;
@@ -23,11 +25,13 @@ type State =
 
 export class EventDrain {
   private state: State = 'DRAINING';
+  private readonly batch = new EventBatch(BUDGET);
 
   constructor(
     private readonly evd: Evd,
     private readonly take: TakeEvent,
     private readonly runLater: RunLater,
+    private readonly takeCompletion: TakeCompletion = () => undefined,
   ) {}
 
   /** Takes what waits, and enables upcalls. */
@@ -55,17 +59,22 @@ export class EventDrain {
 
   /** The own context: everything that waits, then the next upcall is asked for. */
   private drain(): void {
-    for (let taken = 0; taken < BUDGET; taken++) {
+    for (let taken = 0; taken < BUDGET; taken += this.batch.count) {
       if (this.state !== 'DRAINING') return;
-      const event = this.evd.dequeue();
-      if (event === undefined) {
-        if (this.enable()) return;
-        // Refused: something has come since the last look. So the draining goes on.
-        continue;
-      }
-      this.take(event);
+      // Refused: something has come since the last look. So the draining goes on.
+      if (this.evd.dequeueInto(this.batch, BUDGET - taken) === 0 && this.enable()) return;
+      this.takeBatch();
     }
     this.runLater(() => this.drain());
+  }
+
+  private takeBatch(): void {
+    const { batch } = this;
+    for (let at = 0; at < batch.count && this.state === 'DRAINING'; at++) {
+      const event = batch.events[at];
+      if (event === undefined) this.takeCompletion(batch, at);
+      else this.take(event);
+    }
   }
 
   /** @returns false when events wait: upcalls are as they were, and the context goes on */

@@ -3,13 +3,13 @@
  * written into the initiator's memory, data of a write is read from there.
  */
 import {
+  CompletionFlags,
   type ConnectionEvent,
   type Cr,
   DatDto,
   DatDtoStatus,
   type DatEvent,
   DatEventNumber,
-  type DtoCompletionEvent,
   type Ep,
   type Evd,
   type Ia,
@@ -57,6 +57,7 @@ export interface IserMoverParts {
   readonly takesInvalidate: boolean;
 }
 
+const { DEFAULT, SUPPRESS } = CompletionFlags;
 const RECEIVE_BYTES = SEND_BYTES;
 const REQUESTS = 256;
 const CONNECTION_EVENTS = 4;
@@ -105,7 +106,13 @@ export class IserMover implements Datamover {
       this.area.segment(at * RECEIVE_BYTES, RECEIVE_BYTES),
     );
     for (const [at, segment] of this.receives.entries()) this.ep.postRecv(segment, at);
-    this.drain = new EventDrain(this.evd, (event) => this.take(event), queueMicrotask);
+    this.drain = new EventDrain(
+      this.evd,
+      (event) => this.take(event),
+      queueMicrotask,
+      ({ operations, statuses, cookies, lengths }, at) =>
+        this.takeCompletion(operations[at]!, statuses[at]!, cookies[at]!, lengths[at]!),
+    );
     const how = { isRdma: true, portal, peer: parts.peer };
     this.connection = new TargetConnection({ target, mover: this, alarm, ...how });
     target.enter(this.connection);
@@ -133,7 +140,8 @@ export class IserMover implements Datamover {
     bytes.set(header, ISER_HEADER_BYTES);
     bytes.set(data, ISER_HEADER_BYTES + BHS_BYTES);
     const segment = lease.segment(lengthBytes);
-    this.postSend(segment, lease, this.stagOf(task));
+    // Whatever ends a session is told of: `terminate` waits for it.
+    this.postSend(segment, lease, this.stagOf(task), task === undefined);
   }
 
   async putData(task: TransferTask, offset: number, from: Uint8Array): Promise<void> {
@@ -146,14 +154,14 @@ export class IserMover implements Datamover {
       if (lease !== undefined) {
         lease.bytes.set(from);
         const segment = lease.segment(from.length);
-        this.write(segment, remote, () => lease.release());
+        this.write(segment, remote, () => lease.release(), false);
         return;
       }
     }
     const segment = memory.find(from);
     if (segment === undefined) throw new RangeError('data-in is not in registered memory');
     await new Promise<void>((resolve, reject) => {
-      this.write(segment, remote, (error) => (error ? reject(error) : resolve()));
+      this.write(segment, remote, (error) => (error ? reject(error) : resolve()), true);
     });
   }
 
@@ -169,6 +177,7 @@ export class IserMover implements Datamover {
       this.requests.post(
         (cookie) => this.ep.postRdmaRead(segment, cookie, remote),
         (error) => (error ? reject(error) : resolve()),
+        true,
       );
     });
     signal.throwIfAborted();
@@ -192,8 +201,10 @@ export class IserMover implements Datamover {
   // Events
 
   private take(event: DatEvent): void {
-    if (event.type === 'dto') this.takeCompletion(event);
-    else if (event.type === 'connection') this.takeConnectionEvent(event);
+    if (event.type === 'dto') {
+      const { operation, status, cookie, transferredLength } = event;
+      this.takeCompletion(operation, status, cookie, transferredLength);
+    } else if (event.type === 'connection') this.takeConnectionEvent(event);
   }
 
   private takeConnectionEvent({ number, reason }: ConnectionEvent): void {
@@ -201,12 +212,16 @@ export class IserMover implements Datamover {
     this.end(reason ?? `the connection is over: ${nameOf(DatEventNumber, number)}`);
   }
 
-  private takeCompletion(event: DtoCompletionEvent): void {
-    const { status, operation, cookie } = event;
+  private takeCompletion(
+    operation: number,
+    status: number,
+    cookie: number,
+    lengthBytes: number,
+  ): void {
     const isGood = status === DatDtoStatus.SUCCESS;
     if (RECEIVES.has(operation)) {
       // The event that says why follows.
-      if (isGood) this.takeMessage(cookie, event.transferredLength);
+      if (isGood) this.takeMessage(cookie, lengthBytes);
       return;
     }
     const error = isGood
@@ -245,24 +260,41 @@ export class IserMover implements Datamover {
     const lease = this.parts.memory.sends.tryTake();
     if (lease === undefined) return;
     iserHelloReply.emit({ ord: this.ep.query().attributes.maxRdmaReadOut }, lease.bytes);
-    this.postSend(lease.segment(ISER_HEADER_BYTES), lease, undefined);
+    this.postSend(lease.segment(ISER_HEADER_BYTES), lease, undefined, true);
   }
 
   // Requests
 
-  private postSend(segment: LmrSegment, lease: Lease, stag: number | undefined): void {
+  private postSend(
+    segment: LmrSegment,
+    lease: Lease,
+    stag: number | undefined,
+    isAwaited: boolean,
+  ): void {
     const { ep } = this;
     this.requests.post(
-      (cookie) => {
-        if (stag === undefined) ep.postSend(segment, cookie);
-        else ep.postSendWithInvalidate(segment, cookie, stag);
+      (cookie, isTold) => {
+        const flags = isTold ? DEFAULT : SUPPRESS;
+        if (stag === undefined) ep.postSend(segment, cookie, flags);
+        else ep.postSendWithInvalidate(segment, cookie, stag, flags);
       },
       () => lease.release(),
+      isAwaited,
     );
   }
 
-  private write(segment: LmrSegment, remote: Remote, completed: Completed): void {
-    this.requests.post((cookie) => this.ep.postRdmaWrite(segment, cookie, remote), completed);
+  private write(
+    segment: LmrSegment,
+    remote: Remote,
+    completed: Completed,
+    isAwaited: boolean,
+  ): void {
+    this.requests.post(
+      (cookie, isTold) =>
+        this.ep.postRdmaWrite(segment, cookie, remote, isTold ? DEFAULT : SUPPRESS),
+      completed,
+      isAwaited,
+    );
   }
 
   /** What the response to this command invalidates: its read STag, else its write STag. */

@@ -1,4 +1,6 @@
 /** What a transport hands to the device server, and what it gets back (SAM-5 5.4.1). */
+import type { Abort } from '../../../block/index.js';
+
 /** SAM-5 8.6; untagged commands of iSCSI are `SIMPLE`. */
 export type TaskAttribute = 'SIMPLE' | 'ORDERED' | 'HEAD OF QUEUE' | 'ACA';
 
@@ -44,7 +46,7 @@ export interface ScsiCommand {
    * Of this command alone. The transport aborts it for ABORT TASK, the device for the functions of
    * `manage` and a lost nexus; `pull` and `push` should reject then.
    */
-  readonly abort: AbortController;
+  readonly abort: Abort;
 }
 
 /** Bytes of the command's own length beside what the initiator expected (RFC 7143 11.4.5). */

@@ -2,7 +2,7 @@
  * A command in progress: the bytes that go out and come in, never more than the initiator expects,
  * with what they come to for the residual.
  */
-import { type BufferPool, type ChunkWork, inChunks } from '../../../block/index.js';
+import { type AbortFlag, type BufferPool, type ChunkWork, inChunks } from '../../../block/index.js';
 import type { Residual, ScsiCommand } from '../common/command.js';
 import { ScsiError } from '../common/scsi-error.js';
 
@@ -29,7 +29,7 @@ export class Exchange {
     return this.command.initiatorPort;
   }
 
-  private get signal(): AbortSignal {
+  private get signal(): AbortFlag {
     return this.command.abort.signal;
   }
 
@@ -90,14 +90,8 @@ export class Exchange {
   ): Promise<void> {
     this.checkAborted();
     const { pool, signal } = this;
-    const looking =
-      (work: ChunkWork): ChunkWork =>
-      (...chunk) => {
-        this.checkAborted();
-        return work(...chunk);
-      };
     try {
-      await inChunks({ pool, bytes, unitBytes, signal, scratch }, looking(first), looking(second));
+      await inChunks({ pool, bytes, unitBytes, signal, scratch }, first, second);
     } catch (error) {
       // Whatever failed because of the abort.
       this.checkAborted();

@@ -21,10 +21,26 @@ const WAITS_FOR: Readonly<Record<TaskAttribute, readonly TaskAttribute[]>> = {
   ACA: [],
 };
 
-interface Entry extends TaskEntry {
-  readonly ended: Promise<void>;
-  readonly end: () => void;
+/** Most commands are waited for by none: only what waits makes a promise. */
+class Entry implements TaskEntry {
+  isAbortedByOther = false;
+  private hasEnded = false;
+  private waiters: (() => void)[] | undefined = undefined;
+
+  constructor(readonly command: ScsiCommand) {}
+
+  get ended(): Promise<void> {
+    if (this.hasEnded) return Promise.resolve();
+    return new Promise((resolve) => (this.waiters ??= []).push(resolve));
+  }
+
+  end(): void {
+    this.hasEnded = true;
+    for (const resolve of this.waiters ?? []) resolve();
+  }
 }
+
+const NONE: readonly Entry[] = [];
 
 export class TaskSet {
   private readonly entries = new Set<Entry>();
@@ -42,13 +58,14 @@ export class TaskSet {
   async run<T>(command: ScsiCommand, work: (entry: TaskEntry) => Promise<T>): Promise<T> {
     if (this.entries.size >= MAX_TASKS) throw ScsiError.withStatus(ScsiStatus.TASK_SET_FULL);
     const isOrdering = command.attribute !== 'SIMPLE';
-    const before = isOrdering || this.orderings > 0 ? [...this.entries] : [];
-    const entry = this.enter(command);
+    const before = isOrdering || this.orderings > 0 ? [...this.entries] : NONE;
+    const entry = new Entry(command);
+    this.entries.add(entry);
     if (isOrdering) this.orderings++;
     try {
       const waitsFor = WAITS_FOR[command.attribute];
-      for (const { command: older, ended } of before) {
-        if (waitsFor.includes(older.attribute)) await ended;
+      for (const older of before) {
+        if (waitsFor.includes(older.command.attribute)) await older.ended;
       }
       return await work(entry);
     } finally {
@@ -72,13 +89,5 @@ export class TaskSet {
     }
     await Promise.all(ends);
     return nexuses;
-  }
-
-  private enter(command: ScsiCommand): Entry {
-    let end!: () => void;
-    const ended = new Promise<void>((resolve) => (end = resolve));
-    const entry = { command, ended, end, isAbortedByOther: false };
-    this.entries.add(entry);
-    return entry;
   }
 }

@@ -227,7 +227,6 @@ export class ScsiTasks {
 /** @throws IscsiError for a command that cannot be sent */
 export function checkRequest(request: ScsiCommandRequest): void {
   const { lun, cdb, dataIn, dataOut: out } = request;
-  const refuse = (what: string): IscsiError => new IscsiError('ISCSI_INVALID_PARAMETER', what);
   if (lun.length !== 8) throw refuse(`LUN has ${lun.length} bytes, must have 8`);
   if (cdb.length < 1 || cdb.length > 16) {
     throw refuse(`CDB has ${cdb.length} bytes, must have 1 to 16: no additional headers are sent`);
@@ -238,4 +237,8 @@ export function checkRequest(request: ScsiCommandRequest): void {
   const longest = 2 ** 32 - 1;
   const bytes = (dataIn ?? out)?.length ?? 0;
   if (bytes > longest) throw refuse(`data has ${bytes} bytes, must have at most ${longest}`);
+}
+
+function refuse(what: string): IscsiError {
+  return new IscsiError('ISCSI_INVALID_PARAMETER', what);
 }

@@ -9,13 +9,13 @@ export interface ScsiCommandRequest {
   /** At most 16 bytes. */
   readonly cdb: Uint8Array;
   /** What the target sends; it fills this, or less. */
-  readonly dataIn?: Uint8Array;
+  readonly dataIn?: Uint8Array | undefined;
   /** What is sent; it stays as it is until the command ends. */
-  readonly dataOut?: Uint8Array;
+  readonly dataOut?: Uint8Array | undefined;
   /** `TASK_ATTRIBUTE`; default SIMPLE. */
-  readonly attribute?: number;
+  readonly attribute?: number | undefined;
   /** From its sending on; then it is aborted. Default Infinity. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** Called once. */
   readonly done: (outcome: ScsiOutcome) => void;
 }

@@ -3,6 +3,7 @@
  * Datamover Architecture (RFC 5047, section 6), whose names they have. One mover serves iSER,
  * another TCP.
  */
+import type { TaskSignal } from './command-abort.js';
 import type { Negotiated } from './login/operational.js';
 
 /** Memory that the initiator has opened for one command, over iSER: names of RFC 7145, 9.2. */
@@ -27,7 +28,7 @@ export interface TransferTask {
   readonly unsolicitedBytes: number;
   readonly advertised: AdvertisedBuffers | undefined;
   /** Fires when the task is aborted. */
-  readonly signal: AbortSignal;
+  readonly signal: TaskSignal;
 }
 
 /** The 48 bytes of a header, which the mover does not keep. */

@@ -1,4 +1,5 @@
 /** What a session asks of SCSI: the device server and task manager of SAM-5. */
+import type { CommandAbort } from './command-abort.js';
 
 /** A command, with what moves its data. */
 export interface DeviceCommand {
@@ -15,7 +16,7 @@ export interface DeviceCommand {
   pull(offset: number, into: Uint8Array): Promise<void>;
   push(offset: number, from: Uint8Array): Promise<void>;
   /** Of this command alone: the session aborts it, or the device server for another function. */
-  readonly abort: AbortController;
+  readonly abort: Pick<CommandAbort, 'signal' | 'abort'>;
 }
 
 export interface DeviceResult {

@@ -30,6 +30,9 @@ const FORMATS = {
 type Formats = typeof FORMATS;
 type ValuesOf<F> = F extends Format<infer T> ? Parameters<Format<T>['make']>[0] : never;
 
+/** What all of them carry. */
+type Numbers = Record<'dataSegmentLength' | 'statSn' | 'expCmdSn' | 'maxCmdSn', number>;
+
 /** StatSN of the first response: any number will do. */
 const FIRST_STAT_SN = 1;
 
@@ -85,11 +88,13 @@ export class Responder implements SequenceNumbers {
     data: Uint8Array,
     task: TransferTask | undefined,
   ): void {
-    const { statSn, expCmdSn, maxCmdSn } = this;
     const header = new Uint8Array(BHS_BYTES);
-    const numbers = { statSn, expCmdSn, maxCmdSn, dataSegmentLength: data.length };
     // The formats differ in their fields, and share these.
-    (FORMATS[type] as Format<never>).emit({ ...values, ...numbers } as never, header);
+    const view = (FORMATS[type] as Format<never>).emit(values as never, header) as Numbers;
+    view.dataSegmentLength = data.length;
+    view.statSn = this.nextStatSn;
+    view.expCmdSn = this.expCmdSn;
+    view.maxCmdSn = this.maxCmdSn;
     this.mover.sendControl(header, data, task);
   }
 }

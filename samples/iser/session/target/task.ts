@@ -1,8 +1,10 @@
 /** One SCSI command of a session, from the PDU that brought it to its end. */
 import type { ScsiCommand } from '../../wire/index.js';
+import { CommandAbort, type TaskSignal } from './command-abort.js';
 import type { AdvertisedBuffers, Datamover, TransferTask } from './datamover.js';
 import type { DeviceCommand } from './device-server.js';
 
+const NO_DATA = new Uint8Array(0);
 const ATTRIBUTES = ['SIMPLE', 'SIMPLE', 'ORDERED', 'HEAD OF QUEUE', 'ACA'] as const;
 /** Values of `attribute` that a command may have. */
 export const ATTRIBUTE_COUNT = ATTRIBUTES.length;
@@ -29,11 +31,10 @@ export class Task implements TransferTask, DeviceCommand {
   readonly advertised: AdvertisedBuffers | undefined;
   /** It has a place in the command window. */
   readonly takesCmdSn: boolean;
-  readonly abort = new AbortController();
-  /** Resolves when it has ended in any way. */
-  readonly ended: Promise<void>;
+  readonly abort = new CommandAbort();
   private readonly immediateData: Uint8Array;
-  private resolveEnded: () => void = () => undefined;
+  private hasEnded = false;
+  private readonly waiters: (() => void)[] = [];
 
   constructor(
     { initiatorPort, header, extendedCdb, immediateData, advertised }: TaskParts,
@@ -48,12 +49,11 @@ export class Task implements TransferTask, DeviceCommand {
     this.dataInBytes = header.read ? header.expectedDataTransferLength : 0;
     this.advertised = advertised;
     this.takesCmdSn = !header.immediate;
-    this.immediateData = immediateData.slice();
-    this.ended = new Promise((resolve) => (this.resolveEnded = resolve));
+    this.immediateData = immediateData.length === 0 ? NO_DATA : immediateData.slice();
   }
 
-  get signal(): AbortSignal {
-    return this.abort.signal;
+  get signal(): TaskSignal {
+    return this.abort;
   }
 
   get unsolicitedBytes(): number {
@@ -71,9 +71,16 @@ export class Task implements TransferTask, DeviceCommand {
     return this.mover.putData(this, offset, from);
   }
 
+  /** Resolves when it has ended in any way. */
+  get ended(): Promise<void> {
+    if (this.hasEnded) return Promise.resolve();
+    return new Promise((resolve) => this.waiters.push(resolve));
+  }
+
   /** It has ended. */
   end(): void {
-    this.resolveEnded();
+    this.hasEnded = true;
+    for (const resolve of this.waiters) resolve();
   }
 }
 

@@ -3,6 +3,7 @@
  * Data-Out (RFC 7143, 11.7 and 11.8). Over iSER there is none of this.
  */
 import { BHS_BYTES, dataIn, type InitiatorPdu, r2t, REJECT_REASON } from '../../wire/index.js';
+import type { TaskSignal } from './command-abort.js';
 import type { Header, SequenceNumbers, TransferTask } from './datamover.js';
 import type { Negotiated } from './login/operational.js';
 import { ProtocolFault } from './protocol-fault.js';
@@ -126,10 +127,10 @@ export class TcpTransfers {
 
   private fetch(task: TransferTask, offset: number, into: Uint8Array): Promise<void> {
     const { signal } = task;
-    if (signal.aborted) return Promise.reject(signal.reason as Error);
+    if (signal.aborted) return Promise.reject(abortedBy(signal));
     const targetTransferTag = this.nextTag();
     return new Promise((resolve, reject) => {
-      const onAbort = (): void => burst.fail(signal.reason as Error);
+      const onAbort = (): void => burst.fail(abortedBy(signal));
       const burst: Burst = {
         ...{ task, into, offset, lengthBytes: into.length, receivedBytes: 0, dataSn: 0 },
         complete: () => {
@@ -175,6 +176,10 @@ export class TcpTransfers {
     while (this.bursts.has(this.lastTag));
     return this.lastTag;
   }
+}
+
+function abortedBy({ reason }: TaskSignal): Error {
+  return reason ?? new Error('the task was aborted');
 }
 
 function check(name: string, value: number, expected: number): void {

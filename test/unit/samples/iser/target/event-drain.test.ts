@@ -57,11 +57,11 @@ describe('iSER target: events', () => {
     evd.postSe(1);
     // The dispatcher is empty when it is looked at, and is not when upcalls are enabled.
     let looks = 0;
-    const dequeue = evd.dequeue.bind(evd);
-    evd.dequeue = () => {
-      const event = dequeue();
-      if (event === undefined && looks++ === 0) evd.postSe(2);
-      return event;
+    const dequeueInto = evd.dequeueInto.bind(evd);
+    evd.dequeueInto = (batch, max) => {
+      const count = dequeueInto(batch, max);
+      if (count === 0 && looks++ === 0) evd.postSe(2);
+      return count;
     };
     drain.start();
     runLater();
