@@ -165,7 +165,7 @@ async function linkGoes(lab: Lab): Promise<void> {
   const bytes = 20_000_000;
   await withServer(lab, 'ipv4', async () => {
     const guest = lab.guest(0);
-    const curl = startDownload(lab, guest, bytes);
+    const curl = await startDownload(lab, guest, bytes);
     await halfway(guest);
     lab.unplug(guest);
     await paused(OUTAGE_MS);
@@ -179,13 +179,13 @@ async function linkGoes(lab: Lab): Promise<void> {
 async function curlKilled(lab: Lab): Promise<void> {
   await withServer(lab, 'ipv4', async () => {
     const guest = lab.guest(0);
-    const curl = startDownload(lab, guest, FULL_BYTES);
+    const curl = await startDownload(lab, guest, FULL_BYTES);
     await halfway(guest);
     curl.kill('SIGKILL');
     await curl.exited;
     const bytes = 300_000;
-    const again = await startDownload(lab, guest, bytes).finish(TRANSFER_TIMEOUT_MS);
-    assertEnded('the next curl', again);
+    const again = await startDownload(lab, guest, bytes);
+    assertEnded('the next curl', await again.finish(TRANSFER_TIMEOUT_MS));
     const { stdout } = await guest.run('sha256sum /tmp/downloaded');
     assert.equal(stdout.slice(0, 64), digestOf(bytes));
   });
@@ -194,7 +194,7 @@ async function curlKilled(lab: Lab): Promise<void> {
 async function serverEnded(lab: Lab): Promise<void> {
   await withServer(lab, 'ipv4', async (server) => {
     const guest = lab.guest(0);
-    const curl = startDownload(lab, guest, FULL_BYTES);
+    const curl = await startDownload(lab, guest, FULL_BYTES);
     await halfway(guest);
     server.kill('SIGHUP');
     const result = await curl.finish(TRANSFER_TIMEOUT_MS);
@@ -203,10 +203,11 @@ async function serverEnded(lab: Lab): Promise<void> {
   });
 }
 
-function startDownload(lab: Lab, guest: Guest, bytes: number): RunningCommand {
-  const url = urlOf(lab, 'ipv4', bytes);
+async function startDownload(lab: Lab, guest: Guest, bytes: number): Promise<RunningCommand> {
   const file = '/tmp/downloaded';
-  return guest.spawn(`rm -f ${file}; ${PRELOAD} exec curl -sS -g -o ${file} '${url}'`);
+  // What another case has left there must not look like a download that is under way.
+  await guest.run(`rm -f ${file}`);
+  return guest.spawn(`${PRELOAD} exec curl -sS -g -o ${file} '${urlOf(lab, 'ipv4', bytes)}'`);
 }
 
 /** Something has been downloaded, and more is to come. */
@@ -252,10 +253,10 @@ async function netcatToUs(lab: Lab): Promise<void> {
 async function netcatFromUs(lab: Lab): Promise<void> {
   await lab.setPathMtu(4096);
   const guest = lab.guest(0);
-  // Less than its receive buffer: see the traps in docs/testing-guest.md.
-  const bytes = 100_000;
+  const bytes = 1_000_000;
+  // It has nothing to say, so it ends its writing first, and goes on reading.
   const netcat = guest.spawn(
-    `${PRELOAD} nc.traditional -q 1 -l -p ${PORT} < /dev/null | sha256sum`,
+    `${PRELOAD} nc.traditional -q 60 -l -p ${PORT} < /dev/null | sha256sum`,
   );
   await kernelListens(guest, PORT);
   const command = `source ${lab.host.ipv4} ${guest.ipv4} ${PORT} ${bytes}`;
