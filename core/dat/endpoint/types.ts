@@ -37,9 +37,9 @@ export interface EpParameters {
   readonly attributes: EpAttributes;
   readonly localAddress: string;
   /**
-   * Own port of the present or last connection (DAT local_port_qual), known from ESTABLISHED on: of
-   * one that was asked for here, what rdma_cm's header tells the peer; of one that was accepted, the
-   * port that was asked for. 0 with a service id of no port.
+   * Own port of the present or last connection (DAT local_port_qual), known from ESTABLISHED on:
+   * of one that was asked for here, what rdma_cm's header tells the peer; of one that was accepted,
+   * the port that was asked for. 0 with a service id of no port.
    */
   readonly localPortQual: number | undefined;
   /** Of the present or last connection. */
