@@ -120,6 +120,13 @@ export function rsocketPreloadCases(lab: Lab, version: string): Case[] {
       full: true,
       run: () => serverEnded(lab),
     },
+    {
+      name: 'rsocket: our HTTP server killed while curl reads: the next one serves in its place',
+      row: rowOf(version, 'curl, preloaded', 'HTTP server, killed by SIGKILL', 'ipv4'),
+      full: true,
+      timeoutMs: TRANSFER_TIMEOUT_MS,
+      run: () => serverKilled(lab),
+    },
   ];
 }
 
@@ -148,17 +155,20 @@ function digestOf(bytes: number): string {
 }
 
 async function downloadAll(lab: Lab, download: Download): Promise<void> {
+  await withServer(lab, download.family, () => downloadFrom(lab, download));
+}
+
+/** From a server that is there. */
+async function downloadFrom(lab: Lab, download: Download): Promise<void> {
   const { program, family, bytes, parallel = 1 } = download;
-  await withServer(lab, family, async () => {
-    const one = `${PRELOAD} ${DOWNLOADERS[program](urlOf(lab, family, bytes))} | sha256sum`;
-    const all = `for i in $(seq ${parallel}); do (${one}) & done; wait`;
-    const result = await lab.guest(0).run(all, { timeoutMs: 2 * TRANSFER_TIMEOUT_MS });
-    assert.equal(
-      result.stdout,
-      `${digestOf(bytes)}  -\n`.repeat(parallel),
-      `${program}: ${transcript(result)}`,
-    );
-  });
+  const one = `${PRELOAD} ${DOWNLOADERS[program](urlOf(lab, family, bytes))} | sha256sum`;
+  const all = `for i in $(seq ${parallel}); do (${one}) & done; wait`;
+  const result = await lab.guest(0).run(all, { timeoutMs: 2 * TRANSFER_TIMEOUT_MS });
+  assert.equal(
+    result.stdout,
+    `${digestOf(bytes)}  -\n`.repeat(parallel),
+    `${program}: ${transcript(result)}`,
+  );
 }
 
 async function linkGoes(lab: Lab): Promise<void> {
@@ -200,6 +210,32 @@ async function serverEnded(lab: Lab): Promise<void> {
     const result = await curl.finish(TRANSFER_TIMEOUT_MS);
     // 18: a part of the file; 56: receiving failed.
     assert.ok(result.code === 18 || result.code === 56, transcript(result));
+  });
+}
+
+/**
+ * The device dies with its process, so nothing tells curl, which only reads and waits for ever. Its
+ * connection is unknown to the next process on that address, and must do it no harm.
+ */
+async function serverKilled(lab: Lab): Promise<void> {
+  const guest = lab.guest(0);
+  let curl: RunningCommand | undefined;
+  await withServer(lab, 'ipv4', async (server) => {
+    curl = await startDownload(lab, guest, FULL_BYTES);
+    await halfway(guest);
+    server.kill('SIGKILL');
+    await server.exited;
+  });
+  const bytes = 300_000;
+  await withServer(lab, 'ipv4', async () => {
+    await downloadFrom(lab, { program: 'curl', family: 'ipv4', bytes });
+    const { stdout } = await guest.run('stat -c %s /tmp/downloaded');
+    assert.ok(Number(stdout) < FULL_BYTES, 'a part came, and no more');
+    curl?.kill('SIGKILL');
+    await curl?.exited;
+    // The kernel asks the new process for the end of what it knows nothing of.
+    await guest.holds('! rdma resource show qp | grep -q RC', 'a queue pair is left');
+    await downloadFrom(lab, { program: 'curl', family: 'ipv4', bytes });
   });
 }
 
