@@ -76,7 +76,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     opening: Opening,
   ) {
     this.opening = opening;
-    this.memory = new ConnectionMemory(adapter.ia, adapter.pz, plan);
+    this.memory = new ConnectionMemory(adapter.ia, adapter.pz, plan, adapter.share);
     try {
       this.link = new Link(adapter, plan, this);
     } catch (error) {

@@ -38,7 +38,7 @@ describe('bench:rstream', () => {
     assert.deepEqual(workOf(64), { bytes: 64, transfers: 1, rounds: 200 });
     assert.equal(transfersOf(workOf(64)), 400);
     for (const bytes of [65_536, 1 << 20]) {
-      assert.equal(bytes * transfersOf(workOf(bytes)), 32 * 2 ** 20);
+      assert.equal(bytes * transfersOf(workOf(bytes)), 8 * 2 ** 20);
     }
   });
 

@@ -21,7 +21,7 @@ const KIB = 1024;
 /** Single transfers, each answered: half round trips. */
 const TRIPS = 200;
 /** Bytes one way of a size that is streamed. */
-const VOLUME_BYTES = 8 * KIB * KIB;
+const VOLUME_BYTES = 4 * KIB * KIB;
 const LARGEST_TRIP_BYTES = 4 * KIB;
 
 export function isTrip(bytes: number): boolean {
@@ -30,7 +30,7 @@ export function isTrip(bytes: number): boolean {
 
 export function workOf(bytes: number): Work {
   if (isTrip(bytes)) return { bytes, transfers: 1, rounds: TRIPS };
-  return { bytes, transfers: Math.ceil(VOLUME_BYTES / bytes), rounds: 2 };
+  return { bytes, transfers: Math.ceil(VOLUME_BYTES / bytes), rounds: 1 };
 }
 
 /** Transfers of both sides. */
