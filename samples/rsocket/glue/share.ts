@@ -14,7 +14,10 @@ export class Share {
   /** Connections that have something on its way. */
   private busy = 0;
 
-  /** What each of them may have on its way, in bytes. */
+  /**
+   * What each of them may have on its way, in bytes. One that began when fewer were busy has more,
+   * until that is acknowledged.
+   */
   get bytes(): number {
     return Math.max(LEAST_BYTES, Math.floor(TOGETHER_BYTES / Math.max(1, this.busy)));
   }
