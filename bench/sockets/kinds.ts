@@ -13,7 +13,7 @@ import {
   createServer,
   type RdmaServer,
 } from '../../samples/socket/index.js';
-import type { Cell } from '../compare/cells.js';
+import type { Cell, Counters } from '../compare/cells.js';
 
 /** A server of any kind. */
 export interface Listening {
@@ -27,6 +27,8 @@ export interface SocketKind {
   listen(cell: Cell, take: (socket: Duplex) => void): Promise<Listening>;
   /** A socket that is connecting, or has been. */
   connect(cell: Cell, port: number): Duplex;
+  /** What its device has counted; absent where there is none. */
+  counters?(): Counters;
   close(): Promise<void>;
 }
 
@@ -110,6 +112,10 @@ export class RdmaSockets implements SocketKind {
   connect({ polling }: Cell, port: number): Duplex {
     const protocol = this.protocol(polling);
     return createConnection({ protocol, host: this.remote, port, allowHalfOpen: true });
+  }
+
+  counters(): Counters {
+    return this.ia.deviceCounters();
   }
 
   close(): Promise<void> {

@@ -4,11 +4,12 @@
  * results.
  *
  *   npm run bench:sockets -- [--rounds N] [--seconds S] [--only TEXT ...] [--json FILE]
- *                            [--markdown]
+ *                            [--markdown] [--counters]
  */
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
+import { countersTable } from '../compare/counted.js';
 import { describeRun } from '../compare/describe-run.js';
 import { matrix } from '../compare/matrix.js';
 import { NodeJobs } from '../compare/node-jobs.js';
@@ -23,6 +24,7 @@ interface Arguments {
   readonly seconds: number;
   readonly only: readonly string[];
   readonly markdown?: true;
+  readonly counters?: true;
   readonly json?: string;
 }
 
@@ -40,9 +42,10 @@ const program = new Command('bench:sockets')
   .option('--seconds <s>', 'of each measurement', positive, 0.5)
   .option('--only <text...>', 'rows whose name contains one of the texts, whatever its case', [''])
   .option('--markdown', 'prints the table as Markdown')
+  .option('--counters', 'prints what the devices have counted, too')
   .option('--json <file>', 'writes all measurements')
   .parse();
-const { rounds, seconds, only, markdown, json } = program.opts<Arguments>();
+const { rounds, seconds, only, markdown, counters, json } = program.opts<Arguments>();
 const rows = ROWS.filter(({ label }) =>
   only.some((text) => label.toLowerCase().includes(text.toLowerCase())),
 );
@@ -56,6 +59,9 @@ const summaries = await runBench({
 });
 process.stderr.write('\n');
 process.stdout.write(`${markdown ? matrix(summaries) : table(summaries)}\n`);
+if (counters) {
+  process.stdout.write(`\n${countersTable(summaries, markdown ? 'markdown' : 'text')}\n`);
+}
 if (json !== undefined) {
   const result = { ...describeRun(), rounds, seconds, rows: summaries };
   await writeFile(json, `${JSON.stringify(result, null, 2)}\n`);

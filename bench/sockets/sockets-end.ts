@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { AwakeLoop } from '../compare/awake-loop.js';
-import type { Cell } from '../compare/cells.js';
+import type { Cell, Counters } from '../compare/cells.js';
 import type { Count, End, Target } from '../compare/end.js';
 import { HalfRoundTrips } from '../compare/half-round-trips.js';
 import { LOOKS, StreamClock } from '../compare/stream-clock.js';
@@ -48,6 +48,10 @@ export class SocketsEnd implements End {
       socket.destroy();
       if (!socket.closed) await gone(socket);
     }
+  }
+
+  counters(): Counters | undefined {
+    return this.kind.counters?.();
   }
 
   async close(): Promise<void> {

@@ -27,6 +27,8 @@ async function perform(end: SocketsEnd, request: Call): Promise<Answer['value']>
       return end.listen(request.cell);
     case 'run':
       return end.run(request.cell, request.target, request.seconds);
+    case 'counters':
+      return end.counters();
     case 'stop':
       await end.stop();
       return undefined;

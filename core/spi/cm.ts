@@ -32,6 +32,11 @@ export function isPortServiceId(serviceId: bigint): boolean {
   return HEADED_SPACES.includes(serviceId >> 16n);
 }
 
+/** The port of such a service id; 0 of any other. */
+export function portOfServiceId(serviceId: bigint): number {
+  return isPortServiceId(serviceId) ? Number(serviceId & 0xffffn) : 0;
+}
+
 export interface CmModule {
   /**
    * @throws SpiError('EADDRINUSE') when something listens on that service id; ('EOPNOTSUPP') when
@@ -130,6 +135,11 @@ export interface CmConnection {
   /** Name of the state in the CM's table, for messages. */
   readonly state: string;
   readonly remoteGid: Gid;
+  /**
+   * Own port of rdma_cm: what the asking side has in its header, what the answering side was asked
+   * for. 0 with a service id of no port, and as long as it is not known.
+   */
+  readonly localPort: number;
   /** Moves the QP to ERR and sends DREQ (or DREP if one has come). Later calls do nothing. */
   disconnect(): void;
   /** Core has seen data before RTU: the passive side is established now (IBTA 12.9.6). */

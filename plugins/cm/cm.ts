@@ -19,6 +19,7 @@ import {
   GSI_QKEY,
   GSI_QPN,
   isIpv4Gid,
+  isPortServiceId,
   type Logger,
   type MadAgent,
   type MadModule,
@@ -208,7 +209,8 @@ export class Cm implements CmModule {
       sourcePort: ephemeralPort(random.u32()),
     };
     const req = reqOf(options, identity, device.attributes);
-    const connection = new ActiveConnection(this.services, path, options, req);
+    const localPort = isPortServiceId(options.serviceId) ? identity.sourcePort : 0;
+    const connection = new ActiveConnection(this.services, path, options, req, localPort);
     connection.dispatch('connect');
     return connection;
   }

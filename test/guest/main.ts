@@ -6,6 +6,7 @@ import { join } from 'node:path';
 
 import { knowSlowdown } from '../support/patience.js';
 import { bench } from './bench/main.js';
+import { benchRstream } from './bench/rstream/main.js';
 import { benchStorage } from './bench/storage.js';
 import { SEED_VARIABLE } from './cases/differential.js';
 import { allCases } from './cases/index.js';
@@ -20,7 +21,15 @@ import { reportDir, repositoryRoot } from './paths.js';
 import { enterSandbox, inSandbox, runDir, runInSandbox } from './sandbox.js';
 import { type Case, type Lane, type Outcome, runCases } from './suite.js';
 
-const VERBS = ['cases', 'full', 'shell', 'bench', 'bench-storage', 'exec'] as const;
+const VERBS = [
+  'cases',
+  'full',
+  'shell',
+  'bench',
+  'bench-rstream',
+  'bench-storage',
+  'exec',
+] as const;
 type Verb = (typeof VERBS)[number];
 const INTERRUPTED = 130;
 const USAGE = 2;
@@ -52,6 +61,8 @@ async function inside(verb: Verb, args: readonly string[]): Promise<number> {
       return bench(kernel, args);
     case 'bench-storage':
       return benchStorage(kernel, args);
+    case 'bench-rstream':
+      return benchRstream(kernel, args);
     case 'exec':
       return exec(kernel, args.join(' '));
     case 'cases':

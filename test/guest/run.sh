@@ -7,6 +7,7 @@
 #   test/guest/run.sh exec '<command>'     one command in a guest
 #   test/guest/run.sh bench [options]      the verbs provider beside perftest (npm run bench:verbs)
 #   test/guest/run.sh bench-storage        our iSER target beside LIO's, in a guest
+#   test/guest/run.sh bench-rstream        rsockets beside rstream (npm run bench:rstream)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 node build.mjs

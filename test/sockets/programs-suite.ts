@@ -181,7 +181,7 @@ export function describePrograms(name: string, open: OpenWorld): void {
           stream.pipe(stream);
         });
         const { server, port } = await listening(world, (socket) => app.emit('connection', socket));
-        const session = http2.connect(`http://${world.address}:${port}`, {
+        const session = http2.connect(`http://localhost:${port}`, {
           createConnection: () => dial(world, port),
         });
         const bodies = await Promise.all(

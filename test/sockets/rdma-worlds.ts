@@ -17,14 +17,20 @@ function worldOf(over: Over, here: Ia, there: Ia): SocketWorld {
   };
 }
 
+async function simulated(over: Over, client: string, server: string): Promise<SocketWorld> {
+  const fabric = new Fabric({ seed: 1, autoRun: true });
+  const here = await openIa(mock({ fabric, address: client }));
+  return worldOf(over, here, await openIa(mock({ fabric, address: server })));
+}
+
 /** @param network third number of the addresses of softroce */
-export function worldsOf(over: Over, network: number): Record<'mock' | 'softroce', OpenWorld> {
+export function worldsOf(
+  over: Over,
+  network: number,
+): Record<'mock' | 'mockIpv6' | 'softroce', OpenWorld> {
   return {
-    mock: async () => {
-      const fabric = new Fabric({ seed: 1, autoRun: true });
-      const here = await openIa(mock({ fabric, address: '192.0.2.2' }));
-      return worldOf(over, here, await openIa(mock({ fabric, address: '192.0.2.1' })));
-    },
+    mock: () => simulated(over, '192.0.2.2', '192.0.2.1'),
+    mockIpv6: () => simulated(over, '2001:db8::2', '2001:db8::1'),
     softroce: async () => {
       const here = await openIa(softroce({ addresses: [loopback(network, 2)] }));
       const there = await openIa(softroce({ addresses: [loopback(network, 1)] }));

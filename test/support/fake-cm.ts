@@ -84,6 +84,7 @@ export class FakeCm implements CmModule {
 export class FakeConnection implements CmConnection {
   state = 'fake';
   readonly remoteGid = gidFromIp('192.0.2.2');
+  readonly localPort = 40_000;
   disconnects = 0;
   abandons = 0;
   establishedNotices = 0;

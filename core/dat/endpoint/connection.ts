@@ -50,6 +50,11 @@ export class EpConnection implements AttemptListener {
     return this.attempt?.connection?.remoteGid;
   }
 
+  /** Own port of the present or last attempt; 0 where there is none. */
+  get localPort(): number | undefined {
+    return this.attempt?.connection?.localPort;
+  }
+
   /** What the present or last attempt has connected to; undefined when it has accepted. */
   get target(): ConnectTarget | undefined {
     return this.attempt?.target;

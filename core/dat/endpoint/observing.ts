@@ -13,7 +13,7 @@ export function query(record: EpRecord): EpParameters {
   record.takeInCompletions();
   const { state, watermarks, queues } = record;
   const { pz, recvEvd, requestEvd, connectEvd, srq, attributes } = record.init;
-  const { remoteGid, target } = record.connection;
+  const { remoteGid, target, localPort } = record.connection;
   return {
     ia: record.core.ia,
     state,
@@ -25,6 +25,7 @@ export function query(record: EpRecord): EpParameters {
     srq,
     attributes,
     localAddress: record.core.ia.address,
+    localPortQual: localPort,
     remoteAddress: remoteGid && ipFromGid(remoteGid),
     remoteConnQual: target && connQualOf(target.service),
     remoteServiceId: target && serviceIdFor(target.service),

@@ -36,6 +36,12 @@ export interface EpParameters {
   readonly connectEvd: Evd;
   readonly attributes: EpAttributes;
   readonly localAddress: string;
+  /**
+   * Own port of the present or last connection (DAT local_port_qual), known from ESTABLISHED on:
+   * of one that was asked for here, what rdma_cm's header tells the peer; of one that was accepted,
+   * the port that was asked for. 0 with a service id of no port.
+   */
+  readonly localPortQual: number | undefined;
   /** Of the present or last connection. */
   readonly remoteAddress: string | undefined;
   /** What it connected to, 0 for a service id of no port; undefined when it has accepted. */

@@ -61,6 +61,8 @@ export function checkAttachOptions(
 /** Stands where the CM's connection does. */
 export class DirectConnection implements CmConnection {
   readonly remoteGid: Uint8Array;
+  /** No message of a CM has one. */
+  readonly localPort = 0;
   private ended = false;
 
   /**

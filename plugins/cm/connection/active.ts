@@ -43,11 +43,20 @@ export class ActiveConnection extends Connection {
   protected readonly transactionId: TransactionId;
   protected readonly ackTimeout: number;
   protected readonly onEvent: (event: CmEvent) => void;
+  readonly localPort: number;
   /** Until it is established: there may be many such connections. */
   private attempt: Attempt | undefined;
 
-  constructor(services: ConnectionServices, path: CmPath, options: CmConnectOptions, req: CmReq) {
+  /** @param localPort that its request names; 0 where it names none */
+  constructor(
+    services: ConnectionServices,
+    path: CmPath,
+    options: CmConnectOptions,
+    req: CmReq,
+    localPort: number,
+  ) {
     super(services, 'IDLE', req.localCommId, path);
+    this.localPort = localPort;
     this.attempt = new Attempt(options, req);
     this.transactionId = services.newTransactionId();
     this.ackTimeout = req.primaryLocalAckTimeout;

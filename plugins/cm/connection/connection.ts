@@ -82,6 +82,7 @@ export abstract class Connection
   implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener, Machine<CmState, CmInput>
 {
   abstract readonly role: CmRole;
+  abstract readonly localPort: number;
   state: CmState;
   remoteCommId = 0;
   remoteGuid = 0n;

@@ -4,6 +4,7 @@ import {
   type CmEvent,
   type CmRejectOptions,
   type DeviceAttributes,
+  portOfServiceId,
   type QueuePair,
   SpiError,
 } from '../../../core/spi/index.js';
@@ -65,6 +66,7 @@ export class PassiveConnection extends Connection {
   protected readonly transactionId: TransactionId;
   protected readonly ackTimeout: number;
   protected onEvent: ((event: CmEvent) => void) | undefined = undefined;
+  readonly localPort: number;
   /** Until it is established: there may be many such connections. */
   private handshake: Handshake | undefined;
 
@@ -75,6 +77,7 @@ export class PassiveConnection extends Connection {
     const agreement = agreementOf(exchange, req.localCaGuid, services.guid);
     this.handshake = new Handshake(init, agreement);
     this.sourcePort = agreement.sourcePort ?? 0;
+    this.localPort = portOfServiceId(req.serviceId);
     this.transactionId = origin.transactionId;
     this.ackTimeout = req.primaryLocalAckTimeout;
     this.remoteCommId = req.localCommId;

@@ -33,6 +33,8 @@ const DEFAULT_ACK_TIMEOUT = 18;
 
 export class ActiveConnection extends VerbsConnection {
   protected readonly onEvent: (event: CmEvent) => void;
+  /** Of rdma_cm's choice: not known before the peer has answered. */
+  localPort = 0;
   private readonly deadline = new Timer(() => void this.dispatch('deadline'));
   private answer: CmNativeEvent | undefined;
 
@@ -99,7 +101,8 @@ export class ActiveConnection extends VerbsConnection {
     const { calls } = this.services;
     const wanted = { ...this.options, ...this.parametersOf(this.options.qp, this.options) };
     this.moveQp('the queue pair cannot be connected', () => {
-      const { localGid } = calls.describe(this.id);
+      const { localGid, localPort } = calls.describe(this.id);
+      this.localPort = localPort;
       const plan = qpPlanOf(this.services, this.id, localGid, wanted);
       this.timewaitUs = timeUsOfCode(plan.ackTimeout);
       this.qpControl?.toRtr(plan);

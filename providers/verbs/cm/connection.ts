@@ -71,6 +71,7 @@ export abstract class VerbsConnection
   state: CmState;
   protected failure: string | undefined;
   protected qpControl: QpControl | undefined;
+  abstract readonly localPort: number;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
   /** How long packets of this connection may linger, in microseconds. */
   protected timewaitUs = 0;

@@ -29,6 +29,10 @@ export class PassiveConnection extends VerbsConnection {
     super(services, 'REQ_RCVD', id, description.remoteGid);
   }
 
+  get localPort(): number {
+    return this.description.localPort;
+  }
+
   /** @throws SpiError as CmRequest.accept */
   accept(options: CmAcceptOptions): void {
     checkAccept(options);

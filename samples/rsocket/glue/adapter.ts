@@ -1,7 +1,9 @@
 /**
- * What the connections of one adapter share: a zone, and the batch that completions are read with.
+ * What the connections of one adapter share: a zone, the batch that completions are read with, and
+ * what may be on its way.
  */
 import { EventBatch, type Ia, type Pz } from 'dapl';
+import { Share } from './share.js';
 
 const BATCH = 64;
 const adapters = new WeakMap<Ia, Adapter>();
@@ -9,6 +11,7 @@ const adapters = new WeakMap<Ia, Adapter>();
 export class Adapter {
   readonly pz: Pz;
   readonly batch = new EventBatch(BATCH);
+  readonly share = new Share();
   private users = 0;
 
   private constructor(readonly ia: Ia) {

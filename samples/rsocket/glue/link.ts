@@ -13,6 +13,7 @@ import {
   type LmrSegment,
   RemoteSegment,
 } from 'dapl';
+import type { StreamAddress } from '../../socket/index.js';
 import { CONTROL_SLOTS } from '../session/index.js';
 import type { Adapter } from './adapter.js';
 import type { RsocketPlan } from './options.js';
@@ -82,6 +83,12 @@ export class Link {
     this.spent = receives;
     this.ep.burst(this.postSpent);
     this.ep.state$.subscribe({ complete: () => this.end(undefined) });
+  }
+
+  /** The own end; its port is 0 until there is a connection. */
+  get own(): StreamAddress {
+    const { localAddress: address, localPortQual: port = 0 } = this.ep.query();
+    return { address, port };
   }
 
   connect(address: string, port: number, privateData: Uint8Array): void {

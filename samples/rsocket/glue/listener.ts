@@ -1,6 +1,5 @@
 /** A port that peers connect to. */
 import type { Cr, Ia, Psp } from 'dapl';
-import type { StreamAddress } from '../../socket/index.js';
 import { type Caller, type ServiceOptions, StreamService } from '../../socket/over-dat/index.js';
 import { type ConnectionData, decodeConnectionData } from '../wire/index.js';
 import { Adapter } from './adapter.js';
@@ -27,24 +26,19 @@ export function listenAt(
   }
   const local = { address: address ?? ia.query().ia.iaAddress, port: psp.connQual };
   return new StreamService(psp, local, options, {
-    meet: (cr) => callerOf(cr, ia, plan, local),
+    meet: (cr) => callerOf(cr, ia, plan),
     leave: () => adapter.leave(),
   });
 }
 
-function callerOf(
-  cr: Cr,
-  ia: Ia,
-  plan: RsocketPlan,
-  local: StreamAddress,
-): Caller<RsocketStream> | undefined {
+function callerOf(cr: Cr, ia: Ia, plan: RsocketPlan): Caller<RsocketStream> | undefined {
   const peer = dataOf(cr);
   if (peer === undefined) return undefined;
   const { remoteAddress, remotePort } = cr.query();
   const remote = { address: remoteAddress, port: remotePort };
   return {
     remote,
-    make: (opening) => RsocketStream.on(ia, plan, remote, local.port, opening),
+    make: (opening) => RsocketStream.on(ia, plan, remote, opening),
     answer: (stream) => stream.answer(cr, peer),
   };
 }

@@ -17,6 +17,7 @@ import {
   writeTarget,
 } from '../wire/index.js';
 import type { RsocketPlan } from './options.js';
+import type { Share } from './share.js';
 import { StagingRing } from './staging-ring.js';
 
 const IS_LITTLE = endianness() === 'LE';
@@ -40,6 +41,7 @@ export class ConnectionMemory implements TargetList {
     ia: Ia,
     pz: Pz,
     private readonly plan: RsocketPlan,
+    share: Share,
   ) {
     const { receiveBytes, sendBytes, iomapSlots } = plan;
     const made: Lmr[] = [];
@@ -60,7 +62,7 @@ export class ConnectionMemory implements TargetList {
     this.halfBytes = receiveBytes / 2;
     this.listView = viewOf(this.list);
     this.ownView = viewOf(this.own);
-    this.staging = new StagingRing(this.own, sendBytes, plan.sends);
+    this.staging = new StagingRing(this.own, sendBytes, plan.sends, share);
     this.controls = Array.from({ length: CONTROL_SLOTS }, (_, slot) =>
       this.own.segment(sendBytes + slot * TARGET_BYTES, TARGET_BYTES),
     );
@@ -99,6 +101,7 @@ export class ConnectionMemory implements TargetList {
   }
 
   free(): void {
+    this.staging.end();
     for (const lmr of [this.buffer, this.list, this.own]) if (!lmr.isFreed) lmr.free();
   }
 }

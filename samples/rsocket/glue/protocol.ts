@@ -11,9 +11,6 @@ import { listenAt, type RsocketListenOptions } from './listener.js';
 import { planOf, type RsocketOptions, type RsocketPlan } from './options.js';
 import { RsocketStream } from './stream.js';
 
-/** Local ports of connections that are made here: the CM keeps its own to itself. */
-const UNKNOWN_PORT = 0;
-
 export class RsocketProtocol implements ByteStreamProtocol {
   readonly name = 'rsocket';
   private readonly plan: RsocketPlan;
@@ -32,8 +29,7 @@ export class RsocketProtocol implements ByteStreamProtocol {
       const ia = await this.source.toward(address, localAddress);
       signal?.throwIfAborted();
       return await opened(signal, (opening) => {
-        const remote = { address, port };
-        const stream = RsocketStream.on(ia, this.plan, remote, UNKNOWN_PORT, opening);
+        const stream = RsocketStream.on(ia, this.plan, { address, port }, opening);
         stream.dial();
         return stream;
       });

@@ -16,14 +16,15 @@ import type { ConnectionMemory } from './memory.js';
 import type { RsocketPlan } from './options.js';
 import type { PendingWrite } from './pending-write.js';
 
+/** Less room than a fourth of all is waited for: else a full ring makes for short messages. */
+const LOW_WATER = 4;
+
 export class Sender {
   /** Bytes of the stream that have been posted. */
   takenBytes = 0;
   private readonly queue: PendingWrite[] = [];
   private readonly list: RemoteSegment;
   private readonly isLittle: boolean;
-  /** Less room than this is waited for: else a full ring would make for short messages. */
-  private readonly lowWater: number;
   private readonly iomapEntry = new Uint8Array(IOMAP_BYTES);
   /** The region that bytes went to last, and its address parsed. */
   private region: RemoteRegion | undefined = undefined;
@@ -38,7 +39,6 @@ export class Sender {
   ) {
     this.list = parsed(peer.targetList);
     this.isLittle = !peer.isBigEndian;
-    this.lowWater = plan.sendBytes / 4;
   }
 
   /** It is posted by the next `post`, behind those before it. */
@@ -132,8 +132,8 @@ export class Sender {
 
   /** Of those bytes, as many as are sent now; 0 where more room is worth waiting for. */
   private fitting(wanted: number): number {
-    const { room } = this.memory.staging;
-    return room >= Math.min(wanted, this.lowWater) ? Math.min(wanted, room) : 0;
+    const { room, most } = this.memory.staging;
+    return room >= Math.min(wanted, most / LOW_WATER) ? Math.min(wanted, room) : 0;
   }
 
   private remoteAt(region: RemoteRegion, offset: number): RemoteSegment {

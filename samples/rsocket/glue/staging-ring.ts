@@ -1,8 +1,10 @@
 /**
  * Registered memory that bytes are copied to and sent from: a ring, whose parts come back in the
- * order in which they were taken. A part that passes the end has two segments.
+ * order in which they were taken. A part that passes the end has two segments. What is taken at a
+ * time keeps to the connection's share of its adapter.
  */
 import type { Lmr, LmrSegment } from 'dapl';
+import type { Share } from './share.js';
 
 export class StagingRing {
   private readonly memory: Uint8Array;
@@ -21,6 +23,7 @@ export class StagingRing {
     lmr: Lmr,
     private readonly sizeBytes: number,
     parts: number,
+    private readonly share: Share,
   ) {
     this.memory = lmr.bytes;
     this.one = lmr.segment(0, 0);
@@ -29,9 +32,14 @@ export class StagingRing {
     this.lengths = new Uint32Array(parts);
   }
 
+  /** Bytes that may be taken at a time. */
+  get most(): number {
+    return Math.min(this.sizeBytes, this.share.bytes);
+  }
+
   /** Bytes that may be taken as the next part; 0 where so many parts are taken as may be. */
   get room(): number {
-    return this.count === this.lengths.length ? 0 : this.sizeBytes - this.usedBytes;
+    return this.count === this.lengths.length ? 0 : Math.max(0, this.most - this.usedBytes);
   }
 
   /** Parts that are taken. */
@@ -55,7 +63,7 @@ export class StagingRing {
   take(bytes: number): LmrSegment | readonly LmrSegment[] {
     const { at, sizeBytes } = this;
     this.lengths[(this.head + this.count) % this.lengths.length] = bytes;
-    this.count++;
+    if (this.count++ === 0) this.share.enter();
     this.usedBytes += bytes;
     this.at = (at + bytes) % sizeBytes;
     const first = Math.min(bytes, sizeBytes - at);
@@ -69,6 +77,15 @@ export class StagingRing {
   giveBack(): void {
     this.usedBytes -= this.lengths[this.head] as number;
     this.head = (this.head + 1) % this.lengths.length;
-    this.count--;
+    if (--this.count > 0) return;
+    // From the beginning again: memory that was written a moment ago is still in the caches.
+    this.at = 0;
+    this.share.leave();
+  }
+
+  /** It is not used any more: what is taken does not come back. */
+  end(): void {
+    if (this.count > 0) this.share.leave();
+    this.count = 0;
   }
 }

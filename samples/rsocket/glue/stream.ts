@@ -34,7 +34,8 @@ type State =
 
 /** Made by `rsocket(...)`: `connect`, and `onStream` of a listener. */
 export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
-  readonly local: StreamAddress;
+  /** The port is known when the connection is there. */
+  local: StreamAddress;
   private state: State = 'opening';
   private readonly memory: ConnectionMemory;
   private readonly link: Link;
@@ -58,16 +59,10 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   private readonly iomaps: Iomap[] = [];
 
   /** @internal @throws DatError where memory or an endpoint cannot be had; nothing is left then */
-  static on(
-    ia: Ia,
-    plan: RsocketPlan,
-    remote: StreamAddress,
-    localPort: number,
-    opening: Opening,
-  ): RsocketStream {
+  static on(ia: Ia, plan: RsocketPlan, remote: StreamAddress, opening: Opening): RsocketStream {
     const adapter = Adapter.join(ia);
     try {
-      return new RsocketStream(adapter, plan, remote, localPort, opening);
+      return new RsocketStream(adapter, plan, remote, opening);
     } catch (error) {
       adapter.leave();
       throw error;
@@ -78,18 +73,17 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     private readonly adapter: Adapter,
     private readonly plan: RsocketPlan,
     readonly remote: StreamAddress,
-    localPort: number,
     opening: Opening,
   ) {
     this.opening = opening;
-    this.memory = new ConnectionMemory(adapter.ia, adapter.pz, plan);
+    this.memory = new ConnectionMemory(adapter.ia, adapter.pz, plan, adapter.share);
     try {
       this.link = new Link(adapter, plan, this);
     } catch (error) {
       this.memory.free();
       throw error;
     }
-    this.local = { address: this.link.ep.query().localAddress, port: localPort };
+    this.local = this.link.own;
   }
 
   /** @internal asks the peer */
@@ -219,6 +213,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
       return;
     }
     this.state = 'open';
+    this.local = this.link.own;
     const { opening } = this;
     this.opening = undefined;
     opening?.onOpen();

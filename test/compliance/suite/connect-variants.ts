@@ -12,10 +12,15 @@ export const connectVariants = group('Connecting, other ways', (claim) => {
     here.dupConnect(active.ep, { privateData: Uint8Array.of(5, 6), timeoutMs: 4000 });
     const cr = await passive.request();
     assert.deepEqual([...cr.privateData.subarray(0, 2)], [5, 6]);
+    const { remotePort } = cr.query();
+    assert.ok(remotePort > 0);
     cr.accept(there);
     const [established] = await active.expect('ESTABLISHED');
     assert.ok(established?.type === 'connection' && established.ep === here);
     assert.equal(here.query().remoteConnQual, CONN_QUAL);
+    const ports = [here.query().localPortQual, there.query().localPortQual];
+    assert.deepEqual(ports, [remotePort, CONN_QUAL]);
+    assert.equal(active.endpoint().query().localPortQual, undefined, 'never connected');
     assert.equal(here.query().remoteAddress, pair.passiveAddress);
     psp.free();
   });

@@ -53,6 +53,8 @@ function connecting(claim: Claim): void {
         await passive.expect('ESTABLISHED');
         const { remoteServiceId, remoteConnQual } = active.ep.query();
         assert.deepEqual([remoteServiceId, remoteConnQual], [serviceId, 0]);
+        const ports = [active.ep.query().localPortQual, passive.ep.query().localPortQual];
+        assert.deepEqual(ports, [0, 0], 'a service id of no port');
         await converse(peers, passive.ep);
       },
       NEEDS,

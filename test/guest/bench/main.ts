@@ -6,17 +6,16 @@ import { Command, InvalidArgumentError } from 'commander';
 import { type Cell, type Side, SIDES, tables } from '../../../bench/verbs/report.js';
 import { type Result, TESTS, type Work, workOf } from '../../../bench/verbs/workload.js';
 import type { Guest } from '../guest.js';
-import { Lab, NETDEV_MTU_BYTES, PATH_MTUS, type PathMtu } from '../lab.js';
+import { Lab, PATH_MTUS, type PathMtu } from '../lab.js';
 import type { Kernel } from '../kernel.js';
 import { runPerftest } from './perftest.js';
-import { type Place, WorkerPair } from './workers.js';
+import { type Place, placeOf } from './places.js';
+import { WorkerPair } from './workers.js';
 
 const KIB = 1024;
 /** 2 B to 1 MiB. */
 const SIZES = [2, 64, KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, KIB * KIB];
 const LIMITS = { least: 1, most: 8 * KIB * KIB } as const;
-/** Where softroce is, beside rxe: in a namespace of its own, as rxe has the guest's port 4791. */
-const NAMESPACE = 'softroce';
 
 interface Options {
   readonly sizes: readonly number[];
@@ -100,21 +99,6 @@ async function runnersOf(
     runners.push({ side, run: (work) => pair.measure(work), close: () => pair.close() });
   }
   return runners;
-}
-
-async function placeOf(guest: Guest, side: Side, mtu: PathMtu): Promise<Place> {
-  if (side === 'verbs') return { guest, address: guest.ipv4 };
-  const address = guest.ipv4.replace(/\d+$/, (octet) => String(Number(octet) + 100));
-  const inside = `ip netns exec ${NAMESPACE}`;
-  const made = await guest.run(
-    `modprobe macvlan && ip netns add ${NAMESPACE} &&
-     ip link add link eth0 name mac0 netns ${NAMESPACE} type macvlan mode bridge &&
-     ${inside} ip link set lo up &&
-     ${inside} ip link set mac0 mtu ${NETDEV_MTU_BYTES[mtu]} up &&
-     ${inside} ip addr add ${address}/24 dev mac0`,
-  );
-  if (made.code !== 0) throw new Error(`${guest.name}: no namespace for softroce: ${made.stderr}`);
-  return { guest, address, prefix: inside };
 }
 
 function optionsOf(args: readonly string[]): Options {

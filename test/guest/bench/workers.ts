@@ -4,29 +4,24 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
-import type { Answer, Call, Result, Target, Work } from '../../../bench/verbs/workload.js';
+import type { Call, Result, Target, Work } from '../../../bench/verbs/workload.js';
 import type { RunningCommand } from '../command.js';
-import type { Guest } from '../guest.js';
 import { repositoryRoot } from '../paths.js';
+import type { Place, Provider } from './places.js';
 
-const WORKER = join(repositoryRoot, 'dist', 'bench', 'verbs', 'worker.js');
+const WORKER = join('bench', 'verbs', 'worker.js');
 const CONTROL_PORT = 9100;
 /** Node takes seconds to start under emulation. */
 const START_TIMEOUT_MS = 180_000;
 const CALL_TIMEOUT_MS = 120_000;
 
-/** Where a worker runs: in the guest itself, or in a network namespace of it. */
-export interface Place {
-  readonly guest: Guest;
-  readonly address: string;
-  /** The beginning of its command. */
-  readonly prefix?: string;
-}
-
-class Worker {
-  static async start(provider: 'verbs' | 'softroce', place: Place): Promise<Worker> {
+/** A process of ours that takes calls: a line of JSON each, and one for the answer. */
+export class Worker {
+  /** @param program its path, below dist */
+  static async start(program: string, provider: Provider, place: Place): Promise<Worker> {
     const { guest, address, prefix = '' } = place;
-    const words = `'${process.execPath}' '${WORKER}' ${provider} ${address} ${CONTROL_PORT}`;
+    const file = join(repositoryRoot, 'dist', program);
+    const words = `'${process.execPath}' '${file}' ${provider} ${address} ${CONTROL_PORT}`;
     const command = guest.spawn(`exec ${prefix} ${words}`, { cwd: repositoryRoot });
     await command.waitForOutput(/^ready/m, START_TIMEOUT_MS);
     const socket = connect({ host: address, port: CONTROL_PORT, noDelay: true });
@@ -45,7 +40,8 @@ class Worker {
     this.lines = createInterface({ input: socket })[Symbol.asyncIterator]();
   }
 
-  async ask(call: Call): Promise<Target | Result | undefined> {
+  /** @returns the value of the answer; undefined where it has none */
+  async ask(call: { readonly call: string }): Promise<unknown> {
     this.socket.write(`${JSON.stringify(call)}\n`);
     const timer = setTimeout(() => this.socket.destroy(), CALL_TIMEOUT_MS);
     const line = await this.lines.next();
@@ -54,8 +50,10 @@ class Worker {
     if (line.done === true) {
       throw new Error(`${where}: no answer. ${this.command.stderr.slice(-2000)}`);
     }
-    const answer = JSON.parse(line.value) as Answer;
-    if ('error' in answer) throw new Error(`${where}: ${answer.error}${this.command.stderr}`);
+    const answer = JSON.parse(line.value) as { readonly value?: unknown; readonly error?: string };
+    if (answer.error !== undefined) {
+      throw new Error(`${where}: ${answer.error}${this.command.stderr}`);
+    }
     return answer.value;
   }
 
@@ -65,14 +63,13 @@ class Worker {
   }
 }
 
+type Ask = (call: Call) => Promise<unknown>;
+
 export class WorkerPair {
-  static async start(
-    provider: 'verbs' | 'softroce',
-    places: readonly [Place, Place],
-  ): Promise<WorkerPair> {
+  static async start(provider: Provider, places: readonly [Place, Place]): Promise<WorkerPair> {
     const [client, server] = await Promise.all([
-      Worker.start(provider, places[0]),
-      Worker.start(provider, places[1]),
+      Worker.start(WORKER, provider, places[0]),
+      Worker.start(WORKER, provider, places[1]),
     ]);
     return new WorkerPair(client, server);
   }
@@ -83,13 +80,15 @@ export class WorkerPair {
   ) {}
 
   async measure(work: Work): Promise<Result> {
-    const { client, server } = this;
-    const mine = (await client.ask({ call: 'prepare', work, listens: false })) as Target;
-    const theirs = (await server.ask({ call: 'prepare', work, listens: true })) as Target;
-    await server.ask({ call: 'serve', target: mine });
-    const result = await client.ask({ call: 'run', server: server.address, target: theirs });
-    await server.ask({ call: 'stop' });
-    await client.ask({ call: 'stop' });
+    const [client, server] = [this.client, this.server].map(
+      (worker) => (call: Call) => worker.ask(call),
+    ) as [Ask, Ask];
+    const mine = (await client({ call: 'prepare', work, listens: false })) as Target;
+    const theirs = (await server({ call: 'prepare', work, listens: true })) as Target;
+    await server({ call: 'serve', target: mine });
+    const result = await client({ call: 'run', server: this.server.address, target: theirs });
+    await server({ call: 'stop' });
+    await client({ call: 'stop' });
     return result as Result;
   }
 

@@ -8,8 +8,7 @@
  *     rcopy-client <ip> <peer> <bytes> <path>   prints the SHA-256 of what it copied
  *     http-server <ip> <port>                GET /<bytes>, POST
  *     http-client <ip> <peer> <port> <path> <parallel>   prints the SHA-256 of each body
- *     sink <ip> <port> [bytes]               prints how many came, and their SHA-256: so many, or
- * all
+ *     sink <ip> <port> [bytes]               prints the SHA-256 of so many, or of all that come
  *     source <ip> <peer> <port> <bytes>      sends, waits for the peer's end, and prints how it was
  */
 import { createHash } from 'node:crypto';
@@ -89,7 +88,8 @@ const VERBS: Readonly<Record<string, Verb>> = {
     const socket = await dial(end, peer, Number(port));
     socket.end(patternOf(Number(bytes)));
     try {
-      await digestOf(socket);
+      // A peer may end its writing first: that must not destroy what is being sent.
+      await digestOf(socket.iterator({ destroyOnReturn: false }));
       if (!socket.closed) await once(socket, 'close');
       print('done');
     } catch (error) {

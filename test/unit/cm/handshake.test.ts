@@ -1,6 +1,12 @@
 /** Connecting and disconnecting when nothing goes wrong. */
 import assert from 'node:assert/strict';
-import { AsyncEventType, QpState, ipFromGid } from '../../../core/spi/index.js';
+import {
+  AsyncEventType,
+  PortSpace,
+  QpState,
+  ipFromGid,
+  serviceIdOf,
+} from '../../../core/spi/index.js';
 import { CmPair, SERVICE, messageName, text, textOf, typesOf } from '../../support/cm-pair.js';
 
 describe('CM: a connection', () => {
@@ -31,7 +37,7 @@ describe('CM: a connection', () => {
 
   it('carries private data both ways, and says who asks', async () => {
     const pair = new CmPair();
-    const { active } = await pair.established();
+    const { active, passive } = await pair.established();
     const [request] = pair.requests;
     assert.ok(request);
     assert.equal(textOf(request.privateData), 'hello');
@@ -40,6 +46,8 @@ describe('CM: a connection', () => {
     assert.equal(ipFromGid(request.remoteGid), '10.0.0.1');
     assert.equal(ipFromGid(request.localGid), '10.0.0.2');
     assert.ok(request.remotePort >= 32_768);
+    assert.equal(active.connection.localPort, request.remotePort);
+    assert.equal(serviceIdOf(PortSpace.TCP, passive.connection.localPort), SERVICE);
     assert.equal(request.remoteQpn, active.qp.qpn);
     const [event] = active.events;
     assert.ok(event?.type === 'established');

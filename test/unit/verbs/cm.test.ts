@@ -76,7 +76,8 @@ describe('verbs: connections through librdmacm', () => {
   it('tells the listener who asks, and with what', async () => {
     let request: CmRequest | undefined;
     host.listen((come) => (request = come));
-    const { qp } = host.connect({ responderResources: 7, initiatorDepth: 3, ackTimeout: 14 });
+    const active = host.connect({ responderResources: 7, initiatorDepth: 3, ackTimeout: 14 });
+    const { qp } = active;
     await until(() => request !== undefined);
     assert.ok(request);
     assert.equal(ipFromGid(request.remoteGid), '10.77.0.2');
@@ -89,7 +90,9 @@ describe('verbs: connections through librdmacm', () => {
     assert.equal(request.pathMtuBytes, 4096);
     const passive = host.accept(request);
     assert.equal(passive.qp.to(QpState.RTR)?.maxDestRdAtomic, 3);
-    await until(() => has(passive));
+    await until(() => has(active) && has(passive));
+    assert.equal(active.connection.localPort, request.remotePort);
+    assert.equal(passive.connection.localPort, PORT);
     assert.equal(passive.qp.to(QpState.RTS)?.maxRdAtomic, 4);
     assert.equal(passive.qp.to(QpState.RTS)?.timeout, 14);
   });

@@ -6,21 +6,10 @@ import { PendingWrite } from '../../../../samples/rsocket/glue/pending-write.js'
 import { StagingRing } from '../../../../samples/rsocket/glue/staging-ring.js';
 import { ReceiveWindow } from '../../../../samples/rsocket/session/receive-window.js';
 import { Session } from '../../../../samples/rsocket/session/index.js';
+import { planted } from './planted.js';
 import { simulate } from './simulation.js';
 
 const SEEDS = 40;
-
-/** Puts another method in place of one. @returns what puts it back */
-function planted<T extends object, K extends keyof T>(
-  owner: T,
-  name: K,
-  make: (whole: T[K]) => T[K],
-): () => void {
-  const whole = Object.getOwnPropertyDescriptor(owner, name)!;
-  const value = make(whole.value as T[K]);
-  Object.defineProperty(owner, name, { configurable: true, writable: true, value });
-  return () => Object.defineProperty(owner, name, whole);
-}
 
 const PLANTS: Readonly<Record<string, () => () => void>> = {
   'halves are given too early': () =>
