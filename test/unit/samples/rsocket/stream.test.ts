@@ -59,6 +59,18 @@ describe('rsocket: a stream', () => {
     await leave(pair);
   });
 
+  it('keeps the process alive, unless it is told not to', async () => {
+    const pair = await pairOf();
+    const { near } = pair;
+    const { ep, ['evd']: evd } = near.stream['link'];
+    assert.deepEqual([ep.hasRef(), evd.hasRef()], [true, true]);
+    near.stream.unref();
+    assert.deepEqual([ep.hasRef(), evd.hasRef()], [false, false]);
+    near.stream.ref();
+    assert.deepEqual([ep.hasRef(), evd.hasRef()], [true, true]);
+    await leave(pair);
+  });
+
   it('is half open: what follows the end of one side still comes from the other', async () => {
     const pair = await pairOf();
     const { near, far } = pair;
