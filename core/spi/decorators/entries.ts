@@ -7,7 +7,7 @@ export interface PostedRequest {
   readonly kind: 'send' | 'receive';
   /** 0 for a receive of a shared receive queue. */
   readonly qpn: number;
-  /** 0 for a request of a queue pair's own queue. */
+  /** 0 for a request of a queue pair's own queue, or of a shared queue that has no number. */
   readonly srqn: number;
   /** Free-running index in its ring, or the slot of a shared receive queue. */
   readonly index: number;

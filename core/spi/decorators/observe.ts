@@ -2,7 +2,7 @@
 import { checkOptions, checkValue, FUNCTION, kindOf, optional } from '../checks/index.js';
 import { refusing } from '../consumer-errors.js';
 import type { ConfiguredProvider } from '../define-plugin.js';
-import type { Device, QueuePair } from '../device.js';
+import type { Device, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device.js';
 import { type AsyncEventType, type QpState, WcOpcode, WcStatus, WrOpcode } from '../ib.js';
 import { CQE, type Ring, SQE } from '../layout/ring.js';
 import type { Clock } from '../time/clock.js';
@@ -29,7 +29,8 @@ export interface Observer {
   posted?(request: PostedRequest): void;
   /**
    * Asked of each send request: with a status other than SUCCESS it completes with that, unsent,
-   * and its queue pair goes to error, as when a device refuses a request.
+   * and its queue pair goes to error, as when a device refuses a request. Those before it complete
+   * first; what a driver still has of them may be flushed.
    */
   fail?(request: PostedRequest): WcStatus | undefined;
   completed?(completion: ObservedCompletion): void;
@@ -86,9 +87,9 @@ export function observedDevice(device: Device, clock: Clock, observer: Observer)
   const watch = new Watch(clock, observer);
   return tapDevice(device, {
     ...SILENT_TAP,
-    queuePair: (qp) => watch.queuePair(qp),
+    queuePair: (qp, init) => watch.queuePair(qp, init),
     completionQueue: () => watch.completionQueue(),
-    sharedReceiveQueue: ({ srqn }) => watch.sharedReceives(srqn),
+    sharedReceiveQueue: (srq) => watch.sharedReceives(srq),
   });
 }
 
@@ -125,18 +126,20 @@ function watched(mask: number): Watched {
 class Watch {
   private readonly sends = new Map<number, Watched>();
   private readonly receives = new Map<number, Watched>();
-  private readonly shared = new Map<number, Watched>();
+  /** By queue, and by number where it has one: XRC targets are known by that. */
+  private readonly shared = new WeakMap<SharedReceiveQueue, Watched>();
+  private readonly numbered = new Map<number, Watched>();
 
   constructor(
     private readonly clock: Clock,
     private readonly observer: Observer,
   ) {}
 
-  queuePair(qp: QueuePair): QueuePairTap {
+  queuePair(qp: QueuePair, { srq }: QueuePairInit): QueuePairTap {
     const { observer } = this;
     const { qpn, sendRing, receiveRing } = qp;
     const sends = watched(sendRing.mask);
-    const receives = watched(receiveRing?.mask ?? 0);
+    const receives = (srq && this.shared.get(srq)) ?? watched(receiveRing?.mask ?? 0);
     this.sends.set(qpn, sends);
     this.receives.set(qpn, receives);
     return {
@@ -168,10 +171,12 @@ class Watch {
     };
   }
 
-  sharedReceives(srqn: number): SharedReceiveQueueTap {
+  sharedReceives(srq: SharedReceiveQueue): SharedReceiveQueueTap {
+    const { srqn } = srq;
     // Slots are numbers of their own, which do not go round.
     const queue = watched(~0);
-    this.shared.set(srqn, queue);
+    this.shared.set(srq, queue);
+    if (srqn !== 0) this.numbered.set(srqn, queue);
     return {
       receives: ({ slots, submissions }, from, to) => {
         for (const index of indices(from, to)) {
@@ -179,7 +184,9 @@ class Watch {
           this.posted(queue, receiveAt({ qpn: 0, srqn }, slots, slot, this.clock.now()));
         }
       },
-      destroyed: () => void this.shared.delete(srqn),
+      destroyed: () => {
+        if (this.numbered.get(srqn) === queue) this.numbered.delete(srqn);
+      },
     };
   }
 
@@ -201,7 +208,7 @@ class Watch {
     const seen = completionAt(ring, index, this.clock.now());
     const { kind, qpn, srqn } = seen;
     const own = kind === 'send' ? this.sends.get(qpn) : this.receives.get(qpn);
-    const queue = srqn === 0 ? own : this.shared.get(srqn);
+    const queue = own ?? this.numbered.get(srqn);
     const failing = queue?.failing.get(seen.index);
     if (failing !== undefined && seen.status !== WcStatus.SUCCESS) {
       queue?.failing.delete(seen.index);

@@ -1,5 +1,10 @@
 /** The rules of queues and completion queues, over a device that is listened to. */
-import type { CompletionQueue, QueuePair, QueuePairInit } from '../../device.js';
+import type {
+  CompletionQueue,
+  QueuePair,
+  QueuePairInit,
+  SharedReceiveQueue,
+} from '../../device.js';
 import { AsyncEventType, QpState } from '../../ib.js';
 import type { Ring } from '../../layout/ring.js';
 import { completionAt, indices, type ObservedCompletion, receiveAt, sendAt } from '../entries.js';
@@ -17,7 +22,7 @@ import { QueueRules, SlotRules } from './queue-rules.js';
 interface QueuePairRules {
   readonly context: number;
   readonly sends: QueueRules;
-  readonly receives: QueueRules;
+  readonly receives: QueueRules | SlotRules;
 }
 
 /** Of one completion queue. */
@@ -28,7 +33,9 @@ interface Losses {
 
 export class DeviceRules implements DeviceTap {
   private readonly queuePairs = new Map<number, QueuePairRules>();
-  private readonly sharedReceives = new Map<number, SlotRules>();
+  /** By queue, and by number where it has one: XRC targets are known by that. */
+  private readonly shared = new WeakMap<SharedReceiveQueue, SlotRules>();
+  private readonly numbered = new Map<number, SlotRules>();
   private readonly losses = new WeakMap<CompletionQueue, Losses>();
 
   constructor(
@@ -49,31 +56,34 @@ export class DeviceRules implements DeviceTap {
     const mayLose = (cq: CompletionQueue) => (): boolean => this.losses.get(cq)?.told ?? false;
     const queue = (name: string, cq: CompletionQueue): QueueRules =>
       new QueueRules(`${name} queue of queue pair ${qpn}`, this.report, mayLose(cq));
+    const sends = queue('send', init.sendCq);
+    const receives = queue('receive', init.receiveCq);
+    const shared = init.srq && this.shared.get(init.srq);
     const rules: QueuePairRules = {
       context: init.context,
-      sends: queue('send', init.sendCq),
-      receives: queue('receive', init.receiveCq),
+      sends,
+      receives: shared ?? receives,
     };
     this.queuePairs.set(qpn, rules);
     return {
       sends: (from, to) => {
-        for (const index of indices(from, to)) rules.sends.posted(sendAt(qpn, sendRing, index, 0));
+        for (const index of indices(from, to)) sends.posted(sendAt(qpn, sendRing, index, 0));
       },
       receives: (from, to) => {
         for (const index of indices(from, to)) {
-          rules.receives.posted(receiveAt({ qpn, srqn: 0 }, receiveRing!, index, 0));
+          receives.posted(receiveAt({ qpn, srqn: 0 }, receiveRing!, index, 0));
         }
       },
       modified: ({ state }) => {
         if (state === QpState.RESET) {
-          rules.sends.reset(sendRing.producer);
-          rules.receives.reset(receiveRing?.producer ?? 0);
+          sends.reset(sendRing.producer);
+          receives.reset(receiveRing?.producer ?? 0);
         }
-        if (state === QpState.RTS) rules.sends.resumed();
+        if (state === QpState.RTS) sends.resumed();
       },
       destroyed: () => {
-        rules.sends.ended();
-        rules.receives.ended();
+        sends.ended();
+        receives.ended();
         if (this.queuePairs.get(qpn) === rules) this.queuePairs.delete(qpn);
         for (const [name, ring] of [
           ['send', sendRing],
@@ -109,9 +119,11 @@ export class DeviceRules implements DeviceTap {
     };
   }
 
-  sharedReceiveQueue({ srqn }: { readonly srqn: number }): SharedReceiveQueueTap {
+  sharedReceiveQueue(srq: SharedReceiveQueue): SharedReceiveQueueTap {
+    const { srqn } = srq;
     const rules = new SlotRules(`shared receive queue ${srqn}`, this.report);
-    this.sharedReceives.set(srqn, rules);
+    this.shared.set(srq, rules);
+    if (srqn !== 0) this.numbered.set(srqn, rules);
     return {
       receives: ({ slots, submissions }, from, to) => {
         for (const index of indices(from, to)) {
@@ -119,7 +131,9 @@ export class DeviceRules implements DeviceTap {
           rules.posted(receiveAt({ qpn: 0, srqn }, slots, slot, 0));
         }
       },
-      destroyed: () => void this.sharedReceives.delete(srqn),
+      destroyed: () => {
+        if (this.numbered.get(srqn) === rules) this.numbered.delete(srqn);
+      },
     };
   }
 
@@ -131,10 +145,12 @@ export class DeviceRules implements DeviceTap {
 
   private completion(completion: ObservedCompletion): void {
     const { kind, qpn, srqn, context } = completion;
-    if (srqn !== 0) return this.sharedReceives.get(srqn)?.completed(completion);
     const rules = this.queuePairs.get(qpn);
-    // Of a queue pair that is gone: it stays in the ring until it is read.
-    if (rules === undefined) return;
+    if (rules === undefined) {
+      // Of an XRC target; or of a queue pair that is gone: it stays in the ring until it is read.
+      this.numbered.get(srqn)?.completed(completion);
+      return;
+    }
     if (context !== rules.context) {
       const seen = `context ${context} of queue pair ${qpn}, made with ${rules.context}`;
       this.report('completion-context', seen);

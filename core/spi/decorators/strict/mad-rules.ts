@@ -32,8 +32,7 @@ export function strictMad(mad: MadModule, depth: CallDepth, report: Report): Ove
           return handle;
         },
         cancel: (handle) => depth.call('cancel', () => agent.cancel(handle)),
-        modify: (handle, timeoutUs) =>
-          depth.call('modify', () => agent.modify(handle, timeoutUs)),
+        modify: (handle, timeoutUs) => depth.call('modify', () => agent.modify(handle, timeoutUs)),
         unregister: async () => {
           await depth.call('unregister', () => agent.unregister());
           unregistered = true;

@@ -1,16 +1,8 @@
 /** Drives a PacketPort as the software HCA would, with objects instead of words. */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type Gid,
-  gidFromWords,
-  type PacketPort,
-  PLACE,
-  RX,
-  TX,
-  TX_SEGMENT,
-} from '../../core/spi/index.js';
-import { patience } from '../support/patience.js';
+import { type Gid, gidFromWords, type PacketPort, PLACE, RX, TX, TX_SEGMENT } from 'dapl/spi';
+import { PATIENCE_MS } from '../suite/patience.js';
 
 export interface SegmentSpec {
   readonly region: number;
@@ -92,7 +84,7 @@ export function takeReceived(port: PacketPort): ReceivedPacket[] {
 export async function receiveSome(
   port: PacketPort,
   count: number,
-  timeoutMs = patience(2000),
+  timeoutMs = PATIENCE_MS,
 ): Promise<ReceivedPacket[]> {
   const packets: ReceivedPacket[] = [];
   for (const end = Date.now() + timeoutMs; packets.length < count && Date.now() < end;) {
@@ -104,7 +96,7 @@ export async function receiveSome(
 }
 
 export async function until(condition: () => boolean, what: string): Promise<void> {
-  for (const end = Date.now() + patience(30_000); !condition(); await delay(2)) {
+  for (const end = Date.now() + PATIENCE_MS; !condition(); await delay(2)) {
     assert.ok(Date.now() < end, `waited in vain for ${what}`);
   }
 }
