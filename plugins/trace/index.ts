@@ -112,6 +112,18 @@ function tracedCm(cm: CmModule, tell: Tell): Over<CmModule> {
       tell('connection', eventText(qpn, event));
       onEvent(event);
     };
+  /** What the consumer ends has no event where it waits for none. */
+  const ending = (qpn: number, connection: CmConnection): CmConnection =>
+    over<CmConnection>(connection, {
+      disconnect: () => {
+        tell('connection', `qp ${qpn} disconnect`);
+        connection.disconnect();
+      },
+      abandon: () => {
+        tell('connection', `qp ${qpn} abandon`);
+        connection.abandon();
+      },
+    });
   return {
     listen: (options) => {
       tell('connection', listenText(options));
@@ -126,7 +138,8 @@ function tracedCm(cm: CmModule, tell: Tell): Over<CmModule> {
               accept: (accepting): CmConnection => {
                 const { qpn } = accepting.qp;
                 tell('connection', acceptText(qpn));
-                return request.accept({ ...accepting, onEvent: told(qpn, accepting.onEvent) });
+                const onEvent = told(qpn, accepting.onEvent);
+                return ending(qpn, request.accept({ ...accepting, onEvent }));
               },
               reject: (rejecting) => {
                 tell('connection', rejectText(rejecting));
@@ -140,7 +153,7 @@ function tracedCm(cm: CmModule, tell: Tell): Over<CmModule> {
     connect: (options) => {
       const { qpn } = options.qp;
       tell('connection', connectText(options));
-      return cm.connect({ ...options, onEvent: told(qpn, options.onEvent) });
+      return ending(qpn, cm.connect({ ...options, onEvent: told(qpn, options.onEvent) }));
     },
   };
 }

@@ -20,7 +20,8 @@ export const transferring = deviceGroup('Transferring', (claim) => {
       assert.deepEqual([received?.qpn, received?.context], [b.qp.qpn, 4711]);
       assert.deepEqual(b.memory.slice(1000, 1000 + length), sent);
       assert.equal(b.memory[1000 + length], 0, 'a byte beyond');
-      assert.equal((await world.completions(a, 1))[0]?.cookie, 9);
+      const [done] = await world.completions(a, 1);
+      assert.deepEqual([done?.cookie, done?.bytes, done?.context], [9, length, 4711]);
     });
   }
 

@@ -1,0 +1,93 @@
+// A device that was written from the contract alone, without the software HCA, passes the suites;
+// each of its mutants is found.
+import assert from 'node:assert/strict';
+import { type Ia, openIa } from 'dapl';
+import { type BreachRule, strict } from 'dapl/spi/decorators';
+import {
+  describeDevice,
+  type DeviceFixture,
+  type DeviceNeed,
+  type ProviderFixture,
+  runDevice,
+} from 'dapl/testing';
+import { CM_MUTANTS, DEVICE_MUTANTS, type Mutant } from '../support/stranger/mutants.js';
+import { stranger } from '../support/stranger/provider.js';
+import { describeGroups } from './groups-alone.js';
+import { immediates } from './suite/immediates.js';
+import { ask, CONN_QUAL, meet, until } from './suite/peer.js';
+
+const ACTIVE = '203.0.113.1';
+const PASSIVE = '203.0.113.2';
+const CAPABILITIES: readonly DeviceNeed[] = ['rdma-read', 'solicited'];
+
+function fixture(mutant?: Mutant): DeviceFixture {
+  const given = mutant === undefined ? {} : { mutant };
+  return {
+    capabilities: CAPABILITIES,
+    openPair: async () => ({
+      active: stranger({ address: ACTIVE, ...given }),
+      passive: stranger({ address: PASSIVE, ...given }),
+    }),
+  };
+}
+
+describeDevice("a stranger's device", fixture());
+
+const provider: ProviderFixture = {
+  capabilities: ['rdma-read', 'refusal-reasons'],
+  async openPair() {
+    const active = await openIa(stranger({ address: ACTIVE }));
+    const passive = await openIa(stranger({ address: PASSIVE }));
+    return {
+      active,
+      passive,
+      passiveAddress: PASSIVE,
+      close: async () => {
+        await Promise.all([active.close(), passive.close()]);
+      },
+    };
+  },
+};
+
+describeGroups("a stranger's provider", provider, [immediates]);
+
+describe("Mutants of a stranger's device", () => {
+  for (const mutant of Object.keys(DEVICE_MUTANTS) as (keyof typeof DEVICE_MUTANTS)[]) {
+    it(`${mutant}: is found`, async () => {
+      const results = await runDevice(fixture(mutant), { timeoutMs: 1000 });
+      const failed = results.filter(({ outcome }) => outcome === 'failed');
+      assert.notEqual(failed.length, 0);
+    });
+  }
+});
+
+/** What the guard of the contract says of a provider whose connection manager is wrong. */
+const CM_RULES: Readonly<Record<keyof typeof CM_MUTANTS, BreachRule>> = {
+  'establishes twice': 'connection-events',
+  'answers inside the call': 'handler-inside-call',
+};
+
+describe("Mutants of a stranger's connection manager", () => {
+  for (const mutant of Object.keys(CM_MUTANTS) as (keyof typeof CM_MUTANTS)[]) {
+    it(`${mutant}: is named`, async () => {
+      const rules = new Set<BreachRule>();
+      const open = (address: string): Promise<Ia> =>
+        openIa(strict(stranger({ address, mutant }), ({ rule }) => void rules.add(rule)));
+      const [active, passive] = [await open(ACTIVE), await open(PASSIVE)];
+      try {
+        const pair = { active, passive, passiveAddress: PASSIVE, close: async () => undefined };
+        const peers = meet(pair);
+        if (mutant === 'establishes twice') (await ask(peers)).accept(peers.passive.ep);
+        else peers.active.ep.connect({ address: PASSIVE, connQual: CONN_QUAL });
+        await until(
+          pair,
+          () => rules.size > 0,
+          () => 'no breach was named',
+        );
+      } finally {
+        await Promise.all([active.close(), passive.close()]);
+      }
+      assert.deepEqual([...rules], [CM_RULES[mutant]]);
+    });
+  }
+});
