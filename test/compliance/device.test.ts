@@ -14,6 +14,7 @@ const SOFTWARE: readonly DeviceNeed[] = [
   'send-with-invalidate',
   'shared-receive-queue',
   'memory-window',
+  'loopback',
   'rdma-read',
   'solicited',
 ];
@@ -41,7 +42,15 @@ describeDevice('softroce', {
 });
 
 describeDevice('verbs without hardware', {
-  capabilities: ['uc', 'ud', 'atomic', 'send-with-invalidate', 'shared-receive-queue', 'rdma-read'],
+  capabilities: [
+    'uc',
+    'ud',
+    'atomic',
+    'send-with-invalidate',
+    'shared-receive-queue',
+    'loopback',
+    'rdma-read',
+  ],
   async openPair() {
     const [fake, cm] = [fakeVerbs(), loadCmFake()];
     fake.restore();

@@ -18,7 +18,7 @@ import { ask, CONN_QUAL, meet, until } from './suite/peer.js';
 
 const ACTIVE = '203.0.113.1';
 const PASSIVE = '203.0.113.2';
-const CAPABILITIES: readonly DeviceNeed[] = ['rdma-read', 'solicited'];
+const CAPABILITIES: readonly DeviceNeed[] = ['loopback', 'rdma-read', 'solicited'];
 
 function fixture(mutant?: Mutant): DeviceFixture {
   const given = mutant === undefined ? {} : { mutant };

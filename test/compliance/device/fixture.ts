@@ -13,6 +13,8 @@ export const DEVICE_CAPABILITIES = [
   'send-with-invalidate',
   'shared-receive-queue',
   'memory-window',
+  /** A queue pair reaches one of its own device. */
+  'loopback',
   /** RDMA reads: the attribute `maxInitiatorDepth` is not 0. */
   'rdma-read',
   /** WcFlags.SOLICITED is known: the attribute `reportsSolicited`. */

@@ -52,15 +52,33 @@ export function describePackets(port: PacketPort, packets: readonly PacketSpec[]
   });
 }
 
-/** Sends all, waiting when the port says so. The caller must have called `watch` through here. */
+/**
+ * Sends all, as many at a time as the port's arrays hold, waiting when the port says so. The caller
+ * must have called `watch` through here.
+ */
 export async function sendAll(port: PacketPort, packets: readonly PacketSpec[]): Promise<void> {
-  describePackets(port, packets);
-  let next = 0;
-  for (let tries = 0; next < packets.length; tries++) {
-    assert.ok(tries < 1000, 'the port takes no packets');
-    next = port.send(next, packets.length);
-    if (next < packets.length) await delay(1);
+  for (let first = 0; first < packets.length;) {
+    const burst = burstOf(port, packets.slice(first));
+    describePackets(port, burst);
+    let next = 0;
+    for (let tries = 0; next < burst.length; tries++) {
+      assert.ok(tries < 1000, 'the port takes no packets');
+      next = port.send(next, burst.length);
+      if (next < burst.length) await delay(1);
+    }
+    first += burst.length;
   }
+}
+
+function burstOf(port: PacketPort, packets: readonly PacketSpec[]): readonly PacketSpec[] {
+  const mostPackets = Math.floor(port.txPackets.length / TX.WORDS);
+  const mostSegments = Math.floor(port.txSegments.length / TX_SEGMENT.WORDS);
+  let segments = 0;
+  const end = packets.findIndex((packet, i) => {
+    segments += packet.segments?.length ?? 0;
+    return i > 0 && (i === mostPackets || segments > mostSegments);
+  });
+  return end < 0 ? packets : packets.slice(0, end);
 }
 
 export function takeReceived(port: PacketPort): ReceivedPacket[] {
