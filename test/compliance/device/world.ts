@@ -1,6 +1,6 @@
 /** The open pair of a behaviour: two devices under the guard of the contract. */
 import assert from 'node:assert/strict';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { type ConfiguredProvider, type Device, nameOf, WcStatus } from 'dapl/spi';
 import { type Breach, over, strictDevice } from 'dapl/spi/decorators';
 import { type BehaviourGroup, type Claim, group } from '../suite/behaviour.js';
@@ -11,7 +11,12 @@ import { openDevice } from './open-device.js';
 /** Turns of the event loop in which a device shows what it still has to say. */
 const QUIET_TURNS = 20;
 
+/** A wait that takes longer leaves the processor to others. */
+const TURNS_BEFORE_REST = 50;
+
 export class World {
+  private turns = 0;
+
   constructor(
     readonly active: Device,
     readonly passive: Device,
@@ -22,7 +27,7 @@ export class World {
 
   async settle(): Promise<void> {
     if (this.pair.settle) await this.pair.settle();
-    else await turn();
+    else await (++this.turns % TURNS_BEFORE_REST === 0 ? delay(1) : turn());
   }
 
   /** Whatever is under way has happened. */
