@@ -19,7 +19,6 @@ import {
   WrFlags,
   WrOpcode,
 } from 'dapl/spi';
-import { PATIENCE_MS } from '../suite/patience.js';
 
 export const MEMORY_BYTES = 1 << 16;
 const ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
@@ -306,11 +305,11 @@ export class End {
 
 /** Gives both devices their turns until it is so. */
 export async function until(
-  world: { settle(): Promise<void> },
+  world: { readonly patienceMs: number; settle(): Promise<void> },
   isSo: () => boolean,
   what: string,
 ): Promise<void> {
-  for (const end = Date.now() + PATIENCE_MS; !isSo(); await world.settle()) {
+  for (const end = Date.now() + world.patienceMs; !isSo(); await world.settle()) {
     assert.ok(Date.now() < end, `waited in vain for ${what}`);
   }
 }

@@ -33,6 +33,8 @@ export interface DevicePair {
    * is told to work. Absent: turns of the event loop.
    */
   settle?(): Promise<void>;
+  /** How long what must come is waited for, in ms; default `DAPL_TEST_PATIENCE_MS`, or 20000. */
+  readonly patienceMs?: number;
   /** Ends the devices that it was given open, and what is under them. */
   close?(): Promise<void>;
 }

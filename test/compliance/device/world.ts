@@ -7,6 +7,7 @@ import { type BehaviourGroup, type Claim, group } from '../suite/behaviour.js';
 import { type Completion, End, type EndOptions, until } from './end.js';
 import type { DeviceNeed, DevicePair } from './fixture.js';
 import { openDevice } from './open-device.js';
+import { PATIENCE_MS } from '../suite/patience.js';
 
 /** Turns of the event loop in which a device shows what it still has to say. */
 const QUIET_TURNS = 20;
@@ -24,6 +25,10 @@ export class World {
     private readonly breaches: readonly Breach[],
     private readonly closers: readonly (() => Promise<void>)[],
   ) {}
+
+  get patienceMs(): number {
+    return this.pair.patienceMs ?? PATIENCE_MS;
+  }
 
   async settle(): Promise<void> {
     if (this.pair.settle) await this.pair.settle();

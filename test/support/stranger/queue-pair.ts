@@ -147,6 +147,12 @@ export class StrangerQueuePair implements QueuePair {
     this.device.wake();
   }
 
+  /** By what its peer asked for: nothing here has failed, so an event tells of it. */
+  private broken(event: AsyncEventType): void {
+    this.toError();
+    this.device.defer(() => this.eventHandler(event));
+  }
+
   private carryOut(at: number, control: number): WcStatus | undefined {
     const { words } = this.sendRing;
     const opcode = control & 0xff;
@@ -167,7 +173,7 @@ export class StrangerQueuePair implements QueuePair {
     if (!isSend) {
       const remote = peer.remoteBytes(words, at, length, isRead);
       if (remote === undefined) {
-        peer.toError();
+        peer.broken(AsyncEventType.QP_ACCESS_ERR);
         return WcStatus.REM_ACCESS_ERR;
       }
       if (isRead) scatter(remote, local);
@@ -243,7 +249,7 @@ export class StrangerQueuePair implements QueuePair {
       isSolicited,
     );
     if (isGood) return WcStatus.SUCCESS;
-    this.toError();
+    this.broken(AsyncEventType.QP_REQ_ERR);
     return WcStatus.REM_INV_REQ_ERR;
   }
 
