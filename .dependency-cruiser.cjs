@@ -70,6 +70,12 @@ module.exports = {
       { path: ours, pathNot: ['^core/spi/', '^plugins/pcap/'] },
     ),
     forbid(
+      'wrappers-know-only-the-spi',
+      'what stands over any provider knows none; packets are told apart by the faults of the HCA',
+      { path: '^plugins/(faults|metrics|trace)/' },
+      { path: ours, pathNot: ['^core/spi/', '^plugins/$1/', '^providers/hca/faults/'] },
+    ),
+    forbid(
       'hca-knows-only-the-spi',
       'the software HCA and the host helpers import core/spi and themselves',
       { path: '^providers/(hca|host)/' },
@@ -77,9 +83,9 @@ module.exports = {
     ),
     forbid(
       'provider-knows-no-provider',
-      'what two providers need lives in providers/hca or providers/host',
+      'what two providers need lives in providers/hca, providers/host or providers/kit',
       { path: '^providers/([^/]+)/' },
-      { path: '^providers/', pathNot: '^providers/($1|hca|host)/' },
+      { path: '^providers/', pathNot: '^providers/($1|hca|host|kit)/' },
     ),
     forbid(
       'provider-knows-spi-and-modules',

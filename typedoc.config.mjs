@@ -5,26 +5,28 @@ import { Converter } from 'typedoc';
 
 const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
-/** The names that programs import, by what TypeDoc calls the folders. */
+/** The names that programs import, by their files. */
 const names = new Map(
   Object.entries(exports)
     .filter(([, entry]) => entry.types !== undefined)
     .map(([name, { types }]) => [
-      types.replace('./dist/', '').replace('/index.d.ts', ''),
+      types.replace('./dist/', '').replace('.d.ts', ''),
       `dapl${name.slice(1)}`,
     ]),
 );
 
 function nameModules(app) {
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
-    for (const module of project.children) module.name = names.get(module.name) ?? module.name;
+    for (const module of project.children) {
+      module.name = names.get(`${module.name}/index`) ?? names.get(module.name) ?? module.name;
+    }
   });
 }
 
 /** @type {import('typedoc').TypeDocOptions} */
 export default {
   name: 'dapl',
-  entryPoints: [...names.keys()].map((folder) => `${folder}/index.ts`),
+  entryPoints: [...names.keys()].map((file) => `${file}.ts`),
   tsconfig: 'tsconfig.build.json',
   out: 'build/reference',
   plugin: [nameModules],

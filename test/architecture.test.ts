@@ -70,12 +70,19 @@ const dependencyPlants: readonly Plant[] = [
     '../../providers/mock/planted-target.js',
   ),
   plant('pcap-knows-only-the-spi', 'plugins/pcap/planted-1.ts', '../../core/planted-target.js'),
+  plant('wrappers-know-only-the-spi', 'plugins/trace/planted-1.ts', '../cm/planted-target.js'),
+  plant(
+    'wrappers-know-only-the-spi',
+    'plugins/faults/planted-1.ts',
+    '../../providers/mock/planted-target.js',
+  ),
   plant('hca-knows-only-the-spi', 'providers/hca/planted-1.ts', '../../core/planted-target.js'),
   plant(
     'hca-knows-only-the-spi',
     'providers/host/planted-1.ts',
     '../../plugins/cm/planted-target.js',
   ),
+  plant('provider-knows-no-provider', 'providers/kit/planted-1.ts', '../mock/planted-target.js'),
   plant(
     'provider-knows-no-provider',
     'providers/softroce/planted-1.ts',

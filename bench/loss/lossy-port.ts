@@ -5,7 +5,7 @@
 import { type Gid, type PacketPortHandlers, PLACE, RX } from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
 import { OVERHEAD_BYTES } from '../../providers/mock/link.js';
-import { SeededRandom } from '../../providers/mock/seeded-random.js';
+import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
 import type { LossyLink } from './models.js';
 

@@ -157,10 +157,19 @@ export class DeviceContainer implements Registrar {
   private needsOf(level: Level): (readonly [string, Level | undefined])[] {
     return Object.entries(level.part.inject).map(([name, spec]) => {
       const { token, isRequired } = needOf(spec);
-      const given = token === level.token ? this.beneath(level) : this.top(token);
+      const top = !isRequired && this.isHollow(token) ? undefined : this.top(token);
+      const given = token === level.token ? this.beneath(level) : top;
       if (given === undefined && isRequired) refuseMissing(level, token, this.provider);
       return [name, given] as const;
     });
+  }
+
+  /** All that there is of it would wrap what is not there: for others that is as good as nothing. */
+  private isHollow(token: Token<unknown>): boolean {
+    const [lowest] = this.levelsOf(token);
+    return Object.values(lowest?.part.inject ?? {})
+      .map(needOf)
+      .some((need) => need.isRequired && need.token === token && !this.beneath(lowest!));
   }
 
   private beneath(level: Level): Level | undefined {

@@ -28,8 +28,8 @@ import { SpiError } from './spi-error.js';
 import { CM, DEVICE, MAD, PACKET_PORT, type Token, XRC } from './tokens.js';
 import type { XrcModule } from './xrc.js';
 
-/** Version of this SDK: a plugin for another major one is refused. */
-export const SDK_VERSION = '1.0.0';
+/** Version of this SDK: a plugin for another major one is refused (docs/spi.md, Versions). */
+export const SDK_VERSION = '1.1.0';
 
 const BRAND = Symbol.for('dapl:plugin');
 

@@ -140,7 +140,8 @@ export interface ProtectionDomain {
    * @param access bit set of `Access`
    * @param iova address of the first byte, in segments and for the peer; absent: the provider's
    * choice
-   * @throws SpiError('EINVAL') also when the device needs iova and memory to agree modulo its page
+   * @throws SpiError('EINVAL') also when the region would leave the 64-bit address space, and where
+   * a device needs iova and memory to agree modulo its page
    */
   registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion;
   /** @throws SpiError('EBUSY') while regions, windows or queue pairs belong to it */

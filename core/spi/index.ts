@@ -1,4 +1,7 @@
-/** The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. */
+/**
+ * The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. All of it
+ * is covered by `SDK_VERSION` (docs/spi.md).
+ */
 export * from './address.js';
 export * as kinds from './checks/kinds.js';
 export { checkOptions, type Kind, type Kinds, mustBe, type Refuse } from './checks/index.js';
@@ -6,7 +9,6 @@ export * from './time/clock.js';
 export * from './cm.js';
 export * from './define-plugin.js';
 export * from './device.js';
-export * from './flight-log.js';
 export * from './forwarding-port.js';
 export * from './grh.js';
 export * from './ia-params.js';
@@ -18,12 +20,10 @@ export * from './mad.js';
 export * from './mad-header.js';
 export * from './network-report.js';
 export * from './packet-port.js';
-export * from './peer-agreement.js';
 export * from './provider-init.js';
 export * from './qp-transitions.js';
 export * from './layout/ring.js';
 export * from './layout/rkey.js';
-export * from './layout/slab.js';
 export * from './spi-error.js';
 export * from './time/timer-wheel.js';
 export * from './time/timers.js';

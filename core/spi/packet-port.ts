@@ -113,8 +113,8 @@ export interface PacketPort {
   readonly txSegments: Uint32Array;
 
   /**
-   * A clock, in microseconds: word 0 is the time of the last `receive` or `readClock`. It spares
-   * the driver's own, whose every reading allocates a number.
+   * The device's clock, in microseconds: word 0 is what CLOCK showed at the last `receive` or
+   * `readClock`. It spares the driver's own, whose every reading allocates a number.
    */
   readonly clockUs?: Float64Array;
   readClock?(): void;

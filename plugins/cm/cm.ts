@@ -14,7 +14,6 @@ import {
   type CmResolution,
   type CmResolveOptions,
   type Device,
-  FlightLog,
   type Gid,
   GSI_QKEY,
   GSI_QPN,
@@ -30,6 +29,7 @@ import {
   type Timers,
   WcStatus,
 } from '../../core/spi/index.js';
+import { FlightLog } from '../../core/spi/internal.js';
 import { ActiveConnection } from './connection/active.js';
 import { Admission, type AdmissionLimits } from './admission/admission.js';
 import { checkConnectOptions, checkPeer } from './common/checks.js';

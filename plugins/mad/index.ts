@@ -12,15 +12,7 @@ import { Mad, MAD_OPTIONS, type MadOptions } from './mad.js';
 
 export { Mad } from './mad.js';
 export type { MadDependencies, MadOptions } from './mad.js';
-// For a module whose agents are the operating system's.
-export { Agent } from './agent.js';
-export { MethodTable } from './method-table.js';
-export type { MadPort, PortAddress, WorkRequest } from './port.js';
-export { newRmppCounters } from './rmpp-counters.js';
-export type { RmppCounters } from './rmpp-counters.js';
-export { DEFAULT_RMPP_LIMITS, RmppAllowance } from './rmpp-limits.js';
 export type { RmppLimits } from './rmpp-limits.js';
-export { checkSend } from './send-checks.js';
 
 export const mad = definePlugin(
   {

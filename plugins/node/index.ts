@@ -4,5 +4,6 @@
  */
 export * from '../../core/index.js';
 export { type DatConfFile, readDatConf } from './dat-conf-file.js';
+export type { PackageOptions } from './package-provider.js';
 export { localAddressToward } from './local-address.js';
 export { loadRegistry, openIa, systemRegistry } from './system-registry.js';

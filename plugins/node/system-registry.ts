@@ -6,9 +6,11 @@ import {
   type OpenTarget,
   type Registry,
 } from '../../core/index.js';
+import { checkParameter } from '../../core/errors/guards.js';
 import { readDatConf } from './dat-conf-file.js';
 import { captureIfAsked } from './capture.js';
 import { loadProvider } from './load-provider.js';
+import { type PackageOptions, packageProvider } from './package-provider.js';
 
 /**
  * A registry over a dat.conf, read now.
@@ -37,12 +39,23 @@ export function systemRegistry(): Promise<Registry> {
 }
 
 /**
- * Opens an interface adapter (dat_ia_open, dat_ia_openv): of a provider at hand, or by a name that
- * dat.conf or `systemRegistry().register` knows.
+ * Opens an interface adapter (dat_ia_open, dat_ia_openv): of a provider at hand, by a name that
+ * dat.conf or `systemRegistry().register` knows, or by the name of a package, with `from`.
  * @throws DatError as `Registry.openIa`
  */
-export async function openIa(target: OpenTarget, options: OpenIaOptions = {}): Promise<Ia> {
-  return (await registryFor(target)).openIa(target, options);
+export async function openIa(
+  target: OpenTarget,
+  { from, iaParams, ...options }: OpenIaOptions & PackageOptions = {},
+): Promise<Ia> {
+  if (from === undefined && iaParams === undefined) {
+    return (await registryFor(target)).openIa(target, options);
+  }
+  checkParameter('openIa', 1, 'name', target, typeof target === 'string', 'text, where `from` is');
+  const provider = await packageProvider(target as string, {
+    ...(from !== undefined && { from }),
+    ...(iaParams !== undefined && { iaParams }),
+  });
+  return createRegistry({ decorate: captureIfAsked }).openIa(provider, options);
 }
 
 /** A provider at hand needs no dat.conf, not even one that cannot be read. */

@@ -16,7 +16,6 @@ import {
   type MemoryWindow,
   type NetworkReport,
   type PacketPort,
-  PEER_AGREEMENT,
   PORT_COUNTERS,
   type ProtectionDomain,
   QpType,
@@ -25,10 +24,10 @@ import {
   type Random,
   type SharedReceiveQueue,
   type SharedReceiveQueueInit,
-  softwareGuid,
   SpiError,
   type XrcDomainHandle,
 } from '../../core/spi/index.js';
+import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';

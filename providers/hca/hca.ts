@@ -4,14 +4,13 @@
  * socket; the time is the port's, or that of its driver.
  */
 import {
-  FlightLog,
   type NetworkReport,
   type PacketPort,
   type PollingMode,
   type Random,
-  Slab,
   type TimerWheel,
 } from '../../core/spi/index.js';
+import { FlightLog, Slab } from '../../core/spi/internal.js';
 import { AddressHandleTable } from './ud/address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completions/completion-queue.js';
 import { HcaCounters } from './common/counters.js';

@@ -9,3 +9,4 @@ export { HcaDriver } from './driver.js';
 export type { HcaDriverOptions } from './driver.js';
 export { defaultParameters } from './common/parameters.js';
 export type { HcaParameters } from './common/parameters.js';
+export { checkPort } from './common/port-arrays.js';

@@ -31,7 +31,7 @@ import { Bottleneck, type BottleneckOptions } from './bottleneck.js';
 import { checkLink, defaultLink, Link, type LinkOptions, OVERHEAD_BYTES } from './link.js';
 import { MemoryPort, type MemoryPortOptions } from './memory-port.js';
 import type { MockNode } from './node.js';
-import { SeededRandom } from './seeded-random.js';
+import { SeededRandom } from '../hca/faults/seeded-random.js';
 import { Runner, type RunOptions } from './runner.js';
 import { VirtualClock } from './virtual-clock.js';
 import { PacketPool, viewOf, type WirePacket } from './wire-packet.js';

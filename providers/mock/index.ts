@@ -45,7 +45,7 @@ export type { MockNodeOptions } from './node.js';
 export type { IcmpReport, PortAction, PortFaultRule, PortMatch } from './port-faults.js';
 export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
-export { SeededRandom } from './seeded-random.js';
+export { SeededRandom } from '../hca/faults/seeded-random.js';
 export { VirtualClock, VirtualTimer } from './virtual-clock.js';
 
 export interface MockOptions {

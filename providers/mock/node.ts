@@ -29,7 +29,7 @@ import {
 import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
-import { SeededRandom } from './seeded-random.js';
+import { SeededRandom } from '../hca/faults/seeded-random.js';
 import { VirtualTimer } from './virtual-clock.js';
 
 export interface MockNodeOptions {

@@ -23,7 +23,7 @@ import {
 } from '../../core/spi/index.js';
 import { type FaultGrammar, type FaultRule, FaultScript } from '../hca/faults/fault-script.js';
 import { ADDRESS } from '../hca/faults/packet-faults.js';
-import { SeededRandom } from './seeded-random.js';
+import { SeededRandom } from '../hca/faults/seeded-random.js';
 import type { VirtualClock } from './virtual-clock.js';
 import type { WirePacket } from './wire-packet.js';
 

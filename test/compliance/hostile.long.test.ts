@@ -8,7 +8,7 @@ import { forge, isWriteOnly, nextWrite, qpnOf, withHeader } from './hostile-pack
 import { assertAll, assertSameBytes, connect, fillPattern, Peer, textOf } from './suite/peer.js';
 import { tappedSoftroce, type Tap } from './tapped-softroce.js';
 import { loopback } from '../support/loopback.js';
-import { until } from '../port/harness.js';
+import { until } from './port/harness.js';
 
 const ACTIVE = loopback(2, 11);
 const PASSIVE = loopback(2, 12);

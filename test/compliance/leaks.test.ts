@@ -4,7 +4,7 @@ import { definePlugin, ForwardingPort, PACKET_PORT, type PacketPort, withModules
 import type { mock } from 'dapl/providers/mock';
 import { givingBack } from './suite/giving-back.js';
 import { lifetimes } from './suite/lifetimes.js';
-import { runBehaviours } from './suite/run-behaviours.js';
+import { runGroups } from './groups-alone.js';
 import { mockFixture } from './mock-fixture.js';
 
 type Provider = ReturnType<typeof mock>;
@@ -55,7 +55,7 @@ async function failuresOf(
     ({ own }) => new Port(own),
   );
   const wrap = (provider: Provider): Provider => withModules(provider, port({}));
-  const results = await runBehaviours(mockFixture({ wrap }), groups);
+  const results = await runGroups(mockFixture({ wrap }), groups);
   assert.ok(results.some(({ outcome }) => outcome !== 'not-applicable'));
   return results
     .filter(({ outcome }) => outcome === 'failed')

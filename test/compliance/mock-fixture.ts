@@ -50,8 +50,14 @@ export function mockFixture(options: MockFixtureOptions = {}): ProviderFixture {
     async openPair(): Promise<CompliancePair> {
       const { link = {}, mtuBytes = 1024 } = options;
       const fabric = new Fabric({ seed: 1, autoRun: true, link, mtuBytes });
-      const provider = (address: string): ReturnType<typeof mock> =>
-        wrap(mock({ fabric, address, ...(parameters !== undefined && { parameters }) }));
+      // A device that is open has the modules that it was opened with: one object for each.
+      const providers = new Map<string, ReturnType<typeof mock>>();
+      const provider = (address: string): ReturnType<typeof mock> => {
+        const made = mock({ fabric, address, ...(parameters !== undefined && { parameters }) });
+        const known = providers.get(address) ?? wrap(made);
+        providers.set(address, known);
+        return known;
+      };
       const active = await openIa(provider(ACTIVE));
       const passive = await openIa(provider(PASSIVE));
       return {

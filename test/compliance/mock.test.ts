@@ -1,5 +1,5 @@
 import { describeProvider } from 'dapl/testing';
-import { registerBehaviours } from './suite/describe-provider.js';
+import { describeGroups } from './groups-alone.js';
 import { losing } from './suite/losing.js';
 import { datagrams } from './suite/datagrams.js';
 import { modifying } from './suite/modifying.js';
@@ -35,7 +35,7 @@ describeProvider(
 );
 
 for (const maxSge of [1, 2]) {
-  registerBehaviours(`mock with lists of ${maxSge}`, mockFixture({ parameters: { maxSge } }), [
+  describeGroups(`mock with lists of ${maxSge}`, mockFixture({ parameters: { maxSge } }), [
     transferring,
     modifying,
     datagrams,
@@ -43,7 +43,7 @@ for (const maxSge of [1, 2]) {
 }
 
 // Answers take their time, and no two the same: requesters ask again before one is lost.
-registerBehaviours(
+describeGroups(
   'mock over a slow, uneven network',
   mockFixture({ link: { latencyMinUs: 1000, latencyMeanUs: 5000 } }),
   [losing],

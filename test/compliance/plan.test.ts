@@ -6,7 +6,8 @@ import type { Capability } from './suite/capabilities.js';
 import type { CompliancePair, ProviderFixture } from './suite/fixture.js';
 import { Pace } from './suite/pace.js';
 import { lackLine, planOf } from './suite/plan.js';
-import { runBehaviours } from './suite/run-behaviours.js';
+import { PROVIDER_PAIRS } from './suite/provider-pairs.js';
+import { runGroups } from './groups-alone.js';
 
 const none = {} as Ia;
 
@@ -44,7 +45,7 @@ describe('The runner of the conformance suite', () => {
   it('tells of each behaviour how it ended, and closes every pair', async () => {
     const over = fixture(['rdma-read']);
     const seen: string[] = [];
-    const results = await runBehaviours(over, GROUPS, { onResult: ({ name }) => seen.push(name) });
+    const results = await runGroups(over, GROUPS, { onResult: ({ name }) => seen.push(name) });
     assert.deepEqual(
       results.map(({ name, outcome, message, lacks }) => [name, outcome, message, lacks]),
       [
@@ -59,7 +60,7 @@ describe('The runner of the conformance suite', () => {
 
   it('runs what a filter takes, and gives up what does not end', async () => {
     const filter = (title: string): boolean => title === 'Sending: a wait';
-    const results = await runBehaviours(fixture(['latency']), GROUPS, { filter, timeoutMs: 5 });
+    const results = await runGroups(fixture(['latency']), GROUPS, { filter, timeoutMs: 5 });
     assert.deepEqual(
       results.map(({ outcome, message }) => [outcome, message]),
       [['failed', 'it has not ended after 5 ms']],
@@ -69,12 +70,12 @@ describe('The runner of the conformance suite', () => {
   it('tells deviations from failures', async () => {
     const deviations = { 'Sending: a read': { why: 'the driver', failsWith: /no bytes/ } };
     const over = { ...fixture(['rdma-read']), deviations };
-    const [, read] = await runBehaviours(over, GROUPS);
+    const [, read] = await runGroups(over, GROUPS);
     assert.deepEqual([read?.outcome, read?.message], ['deviates', 'the driver']);
   });
 
   it('says what a behaviour that is not applicable needs', () => {
-    const [, read] = planOf(fixture([]), GROUPS);
+    const [, read] = planOf(fixture([]), GROUPS, PROVIDER_PAIRS);
     assert.equal(lackLine(read!), 'Sending: a read (needs rdma-read)');
   });
 });
@@ -82,13 +83,16 @@ describe('The runner of the conformance suite', () => {
 describe('A fixture of the conformance suite', () => {
   it('names capabilities that there are', () => {
     const wrong = fixture(['rdma-raed' as Capability]);
-    assert.throws(() => planOf(wrong, GROUPS), /"rdma-raed": it is one of .*rdma-read/);
+    assert.throws(
+      () => planOf(wrong, GROUPS, PROVIDER_PAIRS),
+      /"rdma-raed": it is one of .*rdma-read/,
+    );
   });
 
   it('has what it claims', async () => {
-    const [first] = await runBehaviours(fixture(['cut']), GROUPS);
+    const [first] = await runGroups(fixture(['cut']), GROUPS);
     assert.match(first?.message ?? '', /claims "cut": its pairs have no cut/);
-    const [whole] = await runBehaviours(fixture(['cut'], { cut: () => undefined }), GROUPS);
+    const [whole] = await runGroups(fixture(['cut'], { cut: () => undefined }), GROUPS);
     assert.equal(whole?.outcome, 'passed');
   });
 
@@ -96,10 +100,10 @@ describe('A fixture of the conformance suite', () => {
     let paths = 3;
     const usage = (): Record<string, number> => ({ paths, regions: 0 });
     const leaking = fixture(['usage'], { usage });
-    const [leak] = await runBehaviours(leaking, GROUPS);
+    const [leak] = await runGroups(leaking, GROUPS);
     assert.match(leak?.message ?? '', /after both adapters have closed the provider holds paths 3/);
     const settle = (): Promise<void> => Promise.resolve(void (paths -= 1));
-    const [slow] = await runBehaviours(fixture(['usage'], { usage, settle }), GROUPS);
+    const [slow] = await runGroups(fixture(['usage'], { usage, settle }), GROUPS);
     assert.equal(slow?.outcome, 'passed');
     assert.equal(paths, 0);
   });

@@ -1,11 +1,11 @@
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
-import { describePacketPort } from './packet-port-suite.js';
+import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
 
 describePacketPort('dgram port', {
-  capabilities: { families: ['ipv4', 'ipv6'] },
-  async createPair(family) {
+  capabilities: ['ipv4', 'ipv6'],
+  async openPair(family) {
     if (family === 'ipv6') {
       const port = await openDgramPort({ addresses: ['::1'], udpPort: testPort(11) });
       return { a: port, b: port };
@@ -20,8 +20,8 @@ describePacketPort('dgram port', {
 });
 
 describePacketPort('dgram port to native port', {
-  capabilities: { families: ['ipv4'] },
-  async createPair() {
+  capabilities: ['ipv4'],
+  async openPair() {
     const a = await openDgramPort({ addresses: [loopback(0, 24)], udpPort: testPort(12) });
     const b = openNativePort({
       addresses: [loopback(0, 25), loopback(0, 26)],
@@ -32,8 +32,8 @@ describePacketPort('dgram port to native port', {
 });
 
 describePacketPort('native port to dgram port', {
-  capabilities: { families: ['ipv4'] },
-  async createPair() {
+  capabilities: ['ipv4'],
+  async openPair() {
     const a = openNativePort({ addresses: [loopback(0, 27)], udpPort: testPort(13) });
     const b = await openDgramPort({
       addresses: [loopback(0, 28), loopback(0, 29)],

@@ -6,9 +6,9 @@ import { gidFromIp } from '../../core/spi/index.js';
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { leaveOut } from '../support/left-out.js';
-import { nothing } from './bench-pair.js';
-import { header, until } from './harness.js';
-import { describePacketPort } from './packet-port-suite.js';
+import { nothing } from '../compliance/port/bench-pair.js';
+import { header, until } from '../compliance/port/harness.js';
+import { describePacketPort } from 'dapl/testing';
 import { Stranger } from './stranger.js';
 import { inBlock0, loopback, testPort } from '../support/loopback.js';
 
@@ -73,15 +73,15 @@ function openWithoutPrivileges(): { status: number | null; stdout: string } {
 
 if (mayTap()) {
   describePacketPort('native port, exact ICRC check', {
-    capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: loopback(0, 77) } },
-    createPair(family) {
+    capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4'],
+    openPair(family) {
       if (family === 'ipv6') {
         const port = openNativePort({ ...exact, addresses: ['::1'] });
         return Promise.resolve({ a: port, b: port });
       }
       const a = openNativePort({ ...exact, addresses: [loopback(0, 61)] });
       const b = openNativePort({ ...exact, addresses: [loopback(0, 62), loopback(0, 63)] });
-      return Promise.resolve({ a, b });
+      return Promise.resolve({ a, b, silentAddress: loopback(0, 77) });
     },
   });
 } else {

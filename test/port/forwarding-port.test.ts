@@ -4,19 +4,22 @@ import { ForwardingPort, type PacketPort, silentLogger } from '../../core/spi/in
 import { Fabric } from '../../providers/mock/fabric.js';
 import { openSocketPort } from '../../providers/softroce/socket-port.js';
 import { loopback, testPort } from '../support/loopback.js';
-import { describePacketPort } from './packet-port-suite.js';
+import { describePacketPort } from 'dapl/testing';
+
+const SILENT = { ipv4: '10.0.0.77', ipv6: 'fd00::77' };
 
 describePacketPort('a port over the memory port', {
-  capabilities: {
-    families: ['ipv4', 'ipv6'],
-    silentAddresses: { ipv4: '10.0.0.77', ipv6: 'fd00::77' },
-  },
-  createPair(family) {
+  capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4', 'unreachable-ipv6'],
+  openPair(family) {
     const fabric = new Fabric({ autoRun: true, mtuBytes: 4096 });
     const [one, two] = family === 'ipv4' ? ['10.0.0.1', '10.0.0.2'] : ['fd00::1', 'fd00::2'];
     const open = (address: string): PacketPort =>
       new ForwardingPort(fabric.openPort({ addresses: [address] }));
-    return Promise.resolve({ a: open(one ?? ''), b: open(two ?? '') });
+    return Promise.resolve({
+      a: open(one ?? ''),
+      b: open(two ?? ''),
+      silentAddress: SILENT[family],
+    });
   },
 });
 

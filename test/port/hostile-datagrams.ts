@@ -2,8 +2,15 @@
 import assert from 'node:assert/strict';
 import { gidFromIp, ipFromGid } from '../../core/spi/index.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
-import type { Family } from './packet-port-suite.js';
-import { header, pattern, psnOf, receiveSome, takeReceived, until } from './harness.js';
+import type { Family } from 'dapl/testing';
+import {
+  header,
+  pattern,
+  psnOf,
+  receiveSome,
+  takeReceived,
+  until,
+} from '../compliance/port/harness.js';
 import { Stranger } from './stranger.js';
 import { loopback } from '../support/loopback.js';
 

@@ -3,7 +3,7 @@ import { gidFromIp } from '../../core/spi/index.js';
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describeHostileDatagrams } from './hostile-datagrams.js';
-import { header, psnOf, receiveSome, until } from './harness.js';
+import { header, psnOf, receiveSome, until } from '../compliance/port/harness.js';
 import { Stranger } from './stranger.js';
 import { loopback, testPort } from '../support/loopback.js';
 

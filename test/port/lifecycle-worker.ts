@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
-import { describePackets, header, psnOf, takeReceived } from './harness.js';
+import { describePackets, header, psnOf, takeReceived } from '../compliance/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const port = openNativePort({ addresses: [loopback(0, 52)], udpPort: testPort(31) });

@@ -8,7 +8,14 @@ import { gidFromIp } from '../../core/spi/index.js';
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort, SocketPortOptions } from '../../providers/softroce/port-options.js';
-import { describePackets, header, pattern, psnOf, receiveSome, sendAll } from './harness.js';
+import {
+  describePackets,
+  header,
+  pattern,
+  psnOf,
+  receiveSome,
+  sendAll,
+} from '../compliance/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const quiet = { onReadable() {}, onWritable() {}, onReport() {} };

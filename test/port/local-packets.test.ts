@@ -4,8 +4,8 @@ import { LOCAL_MTU_BYTES } from '../../core/spi/index.js';
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
-import { type Bench, assertDelivered, gidOf, nothing } from './bench-pair.js';
-import { header, pattern, receiveSome, sendAll } from './harness.js';
+import { type Bench, assertDelivered, gidOf, nothing } from '../compliance/port/bench-pair.js';
+import { header, pattern, receiveSome, sendAll } from '../compliance/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const UDP_PORT = testPort(35);

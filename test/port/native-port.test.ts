@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
-import { describePacketPort } from './packet-port-suite.js';
+import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
 
 describePacketPort('native port', {
-  capabilities: { families: ['ipv4', 'ipv6'], silentAddresses: { ipv4: loopback(0, 77) } },
-  createPair(family) {
+  capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4'],
+  openPair(family) {
     if (family === 'ipv6') {
       const port = openNativePort({ addresses: ['::1'], udpPort: testPort(10) });
       return Promise.resolve({ a: port, b: port });
@@ -16,7 +16,7 @@ describePacketPort('native port', {
       addresses: [loopback(0, 22), loopback(0, 23)],
       udpPort: testPort(10),
     });
-    return Promise.resolve({ a, b });
+    return Promise.resolve({ a, b, silentAddress: loopback(0, 77) });
   },
 });
 

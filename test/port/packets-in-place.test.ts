@@ -7,8 +7,8 @@ import { LOCAL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
 import { leaveOut, leaveOutUnnamedUser } from '../support/left-out.js';
-import { nothing } from './bench-pair.js';
-import { header, pattern, sendAll } from './harness.js';
+import { nothing } from '../compliance/port/bench-pair.js';
+import { header, pattern, sendAll } from '../compliance/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const UDP_PORT = testPort(36);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { gidFromIp, type Logger, type MadAddress, nameOf, WcStatus } from '../../core/spi/index.js';
 import { GsiPort, type GsiPortOptions } from '../../plugins/mad/gsi-port.js';
-import type { WorkRequest } from '../../plugins/mad/index.js';
+import type { WorkRequest } from '../../plugins/mad/provider.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';
 import type { FakeQueuePair } from './fake-queue-pair.js';

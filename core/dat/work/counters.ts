@@ -3,7 +3,8 @@
  * since it was made or since they were reset.
  */
 import { readCounters } from '../../evd/index.js';
-import { Piece, type Slab, WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';
+import { WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';
+import { Piece, type Slab } from '../../spi/internal.js';
 
 /** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
 const EP_COUNTERS = {

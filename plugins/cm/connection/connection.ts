@@ -8,9 +8,9 @@ import {
   type CmConnection,
   type CmEvent,
   type Gid,
-  NO_ROW,
   type Timers,
 } from '../../../core/spi/index.js';
+import { NO_ROW } from '../../../core/spi/internal.js';
 import { aprOf } from '../messages/apr.js';
 import { type CmAction, type CmInput, type CmRole, type CmState, transition } from './states.js';
 import type { ConnectionTable } from './table.js';

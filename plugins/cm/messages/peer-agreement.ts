@@ -7,11 +7,10 @@
 import {
   LOCAL_MTU_BYTES,
   type MadAddress,
-  offersOf,
   PATH_MTU_BYTES,
-  PEER_AGREEMENT,
   type PeerTerms,
 } from '../../../core/spi/index.js';
+import { offersOf, PEER_AGREEMENT } from '../../../core/spi/internal.js';
 import { transportOf } from '../common/transport.js';
 import type { CmReq } from '../wire/req.js';
 

@@ -1,7 +1,6 @@
 /** The events of a queue pair that people may want to know of: numbers, and words for them. */
 import {
   describeReport,
-  type FlightLog,
   type Gid,
   ipFromGid,
   nameOf,
@@ -9,6 +8,7 @@ import {
   REFUSAL_CODES,
   WcStatus,
 } from '../../../core/spi/index.js';
+import type { FlightLog } from '../../../core/spi/internal.js';
 import { causeOf, neverAnswered } from './report-words.js';
 
 export const FLIGHT = {

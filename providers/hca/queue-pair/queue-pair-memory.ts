@@ -7,15 +7,14 @@
 import {
   type AddressVector,
   type Gid,
-  Piece,
   type QueuePairAttributes,
   type QueuePairInit,
   Ring,
   ringEntries,
   rqeBytes,
-  type Slab,
   sqeBytes,
 } from '../../../core/spi/index.js';
+import { Piece, type Slab } from '../../../core/spi/internal.js';
 import {
   f64,
   flag,

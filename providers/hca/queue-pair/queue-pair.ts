@@ -7,7 +7,6 @@ import {
   AsyncEventType,
   checkQpTransition,
   CQE,
-  NO_ROW,
   QpState,
   QpType,
   type QueuePair,
@@ -22,6 +21,7 @@ import {
   WcStatus,
   WrFlags,
 } from '../../../core/spi/index.js';
+import { NO_ROW } from '../../../core/spi/internal.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { Engine } from './engine.js';

@@ -17,7 +17,7 @@ import {
   type ReceivedMad,
   SpiError,
 } from '../../../core/spi/index.js';
-import { checkSend } from '../../../plugins/mad/index.js';
+import { checkSend } from '../../../plugins/mad/provider.js';
 import { GONE, checkQkey, sendFailure, silentFailure, unmatchable } from './errors.js';
 import { UmadFile } from './file.js';
 import {

@@ -15,13 +15,13 @@ import {
   SpiError,
   type Timers,
 } from '../../../core/spi/index.js';
+import { type RmppLimits } from '../../../plugins/mad/index.js';
 import {
   DEFAULT_RMPP_LIMITS,
   MethodTable,
   newRmppCounters,
   RmppAllowance,
-  type RmppLimits,
-} from '../../../plugins/mad/index.js';
+} from '../../../plugins/mad/provider.js';
 import { UmadAgent } from './agent.js';
 import type { UmadNative } from '../addon/umad.js';
 import type { PortAgent, UmadCounters, UmadGids } from './services.js';

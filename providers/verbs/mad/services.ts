@@ -1,6 +1,6 @@
 /** What the agents of a port have in common. */
 import type { Gid, Logger, MadAgent, MadAgentOptions } from '../../../core/spi/index.js';
-import type { RmppAllowance, RmppCounters } from '../../../plugins/mad/index.js';
+import type { RmppAllowance, RmppCounters } from '../../../plugins/mad/provider.js';
 import type { UmadNative } from '../addon/umad.js';
 import type { UmadSendServices } from './send.js';
 

@@ -14,7 +14,7 @@ import {
   type MadSendResult,
   WcStatus,
 } from '../../../core/spi/index.js';
-import { Agent, checkSend } from '../../../plugins/mad/index.js';
+import { Agent, checkSend } from '../../../plugins/mad/provider.js';
 import { UmadAgent } from './agent.js';
 import { checkQkey } from './errors.js';
 import { UmadFile } from './file.js';

@@ -3,7 +3,7 @@
  * kernel passes on what is marked as RMPP, and matches nothing.
  */
 import { type Gid, type Scheduler, type SpiError, WcStatus } from '../../../core/spi/index.js';
-import type { MadPort, PortAddress, WorkRequest } from '../../../plugins/mad/index.js';
+import type { MadPort, PortAddress, WorkRequest } from '../../../plugins/mad/provider.js';
 import { GONE, sendFailure } from './errors.js';
 import type { UmadFile } from './file.js';
 import { emitPacket } from './packet.js';

@@ -154,6 +154,8 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   protected override onDestroyed(number: number): void {
+    this.sendRing.end();
+    this.receiveRing?.end();
     this.lastReceive?.reset();
     this.device.events.queuePairs.delete(number);
   }

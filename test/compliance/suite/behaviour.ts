@@ -3,28 +3,33 @@ import type { Capability } from './capabilities.js';
 import type { CompliancePair } from './fixture.js';
 
 /** One behaviour; the pair is fresh, and closed afterwards. */
-export interface Behaviour {
+export interface Behaviour<Pair = CompliancePair, Need extends string = Capability> {
   /** As a reader would search it. */
   readonly name: string;
-  readonly needs: readonly Capability[];
-  run(pair: CompliancePair): Promise<void>;
+  readonly needs: readonly Need[];
+  run(pair: Pair): Promise<void>;
 }
 
-export interface BehaviourGroup {
+export interface BehaviourGroup<Pair = CompliancePair, Need extends string = Capability> {
   readonly name: string;
-  readonly behaviours: readonly Behaviour[];
+  readonly behaviours: readonly Behaviour<Pair, Need>[];
 }
 
 /** How a group states a behaviour. */
-export type Claim = (
+export type Claim<Pair = CompliancePair, Need extends string = Capability> = (
   name: string,
-  run: (pair: CompliancePair) => Promise<void>,
-  needs?: readonly Capability[],
+  run: (pair: Pair) => Promise<void> | void,
+  needs?: readonly Need[],
 ) => void;
 
 /** Collects the claims of one group. */
-export function group(name: string, state: (claim: Claim) => void): BehaviourGroup {
-  const behaviours: Behaviour[] = [];
-  state((claimed, run, needs = []) => behaviours.push({ name: claimed, needs, run }));
+export function group<Pair = CompliancePair, Need extends string = Capability>(
+  name: string,
+  state: (claim: Claim<Pair, Need>) => void,
+): BehaviourGroup<Pair, Need> {
+  const behaviours: Behaviour<Pair, Need>[] = [];
+  state((claimed, run, needs = []) => {
+    behaviours.push({ name: claimed, needs, run: async (pair) => run(pair) });
+  });
   return { name, behaviours };
 }

@@ -1,16 +1,18 @@
 /** Behaviours that a device under the provider does not have: run all the same, so as to know. */
-import type { Behaviour, BehaviourGroup } from './behaviour.js';
 import type { Deviation } from './fixture.js';
 
 /** How a deviation names its behaviour. */
-export function keyOf(group: string, { name }: Behaviour): string {
+export function keyOf(group: string, { name }: { readonly name: string }): string {
   return `${group}: ${name}`;
 }
 
 /** @throws Error naming a key that no behaviour has */
 export function checkDeviations(
   deviations: Readonly<Record<string, Deviation>>,
-  groups: readonly BehaviourGroup[],
+  groups: readonly {
+    readonly name: string;
+    readonly behaviours: readonly { readonly name: string }[];
+  }[],
 ): void {
   const keys = new Set(
     groups.flatMap(({ name, behaviours }) => behaviours.map((each) => keyOf(name, each))),

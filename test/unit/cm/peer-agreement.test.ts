@@ -5,14 +5,12 @@
 import assert from 'node:assert/strict';
 import {
   LOCAL_MTU_BYTES,
-  offersOf,
-  PEER_AGREEMENT,
   type PeerTerms,
   QpType,
   type QueuePair,
-  softwareGuid,
   WrOpcode,
 } from '../../../core/spi/index.js';
+import { offersOf, PEER_AGREEMENT, softwareGuid } from '../../../core/spi/internal.js';
 import { agreementOf } from '../../../plugins/cm/messages/peer-agreement.js';
 import { parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmHcaPair } from '../../support/cm-hca-pair.js';

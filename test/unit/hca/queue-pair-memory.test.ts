@@ -4,11 +4,11 @@ import {
   type QueuePair,
   type QueuePairInit,
   type Ring,
-  Slab,
   WcStatus,
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/index.js';
+import { Slab } from '../../../core/spi/internal.js';
 import {
   ATTRIBUTES,
   ConnectionMemory,

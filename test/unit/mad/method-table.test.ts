@@ -1,7 +1,7 @@
 /** Who gets a request, and what an agent may register for. */
 import assert from 'node:assert/strict';
 import { type MadAgentOptions, SpiError } from '../../../core/spi/index.js';
-import { MethodTable } from '../../../plugins/mad/index.js';
+import { MethodTable } from '../../../plugins/mad/provider.js';
 import { VENDOR_CLASS } from '../../support/mad-pair.js';
 
 const OUI_CLASS = 0x32;

@@ -1,6 +1,7 @@
 /** The bytes of a transfer that is being received, and what strangers may have us hold. */
 import assert from 'node:assert/strict';
-import { DEFAULT_RMPP_LIMITS, RmppAllowance, type RmppLimits } from '../../../plugins/mad/index.js';
+import { type RmppLimits } from '../../../plugins/mad/index.js';
+import { DEFAULT_RMPP_LIMITS, RmppAllowance } from '../../../plugins/mad/provider.js';
 import { Reassembly } from '../../../plugins/mad/rmpp-reassembly.js';
 import { RMPP_DATA, RMPP_HEADERS } from '../../support/rmpp-pair.js';
 

@@ -1,7 +1,7 @@
 /** What an agent may send: limits, transaction ids, and where the ACKs of a transfer would go. */
 import assert from 'node:assert/strict';
 import { type MadAgentOptions, SpiError } from '../../../core/spi/index.js';
-import { checkSend } from '../../../plugins/mad/index.js';
+import { checkSend } from '../../../plugins/mad/provider.js';
 import { MAX_RMPP_BYTES } from '../../../plugins/mad/rmpp-segments.js';
 import { RMPP_FLAG } from '../../../plugins/mad/wire/rmpp-header.js';
 import { VENDOR_CLASS, madOf } from '../../support/mad-pair.js';

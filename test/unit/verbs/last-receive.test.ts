@@ -6,7 +6,7 @@ import { openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 import { TimerWheel } from '../../../core/spi/index.js';
 import { LastReceive } from '../../../providers/verbs/objects/last-receive.js';
-import { registerBehaviours } from '../../compliance/suite/describe-provider.js';
+import { describeGroups } from '../../compliance/groups-alone.js';
 import { protecting } from '../../compliance/suite/protecting.js';
 import { sharingReceives } from '../../compliance/suite/sharing-receives.js';
 import { CM_LIBRARY, loadCmFake } from '../../fake-verbs/cm-host.js';
@@ -14,7 +14,7 @@ import { FAKE_LIBIBVERBS, fakeVerbs, Feature, Mode } from '../../fake-verbs/cont
 
 const PASSIVE = '198.51.100.2';
 
-registerBehaviours(
+describeGroups(
   'verbs over a device that says nothing of its queue pairs',
   {
     capabilities: ['shared-receive-queue', 'rdma-read'],

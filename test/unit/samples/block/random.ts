@@ -1,5 +1,5 @@
 /** Numbers that a seed decides. */
-import { SeededRandom } from '../../../../providers/mock/seeded-random.js';
+import { SeededRandom } from '../../../../providers/hca/faults/seeded-random.js';
 
 /** @returns what gives one after the other, from 0 on, below 1 */
 export function randomOf(seed: number): () => number {

@@ -3,7 +3,7 @@
 // disk and another session are not touched.
 import assert from 'node:assert/strict';
 
-import { SeededRandom } from '../../../../../providers/mock/seeded-random.js';
+import { SeededRandom } from '../../../../../providers/hca/faults/seeded-random.js';
 import type { ConnectionState } from '../../../../../samples/iser/session/target/index.js';
 import {
   emitText,

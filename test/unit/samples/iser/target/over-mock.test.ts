@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { type Connection, connect } from '../../../../../core/flow/index.js';
 import { type Ia, openIa } from '../../../../../core/index.js';
 import { Fabric, mock } from '../../../../../providers/mock/index.js';
-import { SeededRandom } from '../../../../../providers/mock/seeded-random.js';
+import { SeededRandom } from '../../../../../providers/hca/faults/seeded-random.js';
 import { IscsiTarget, MemoryBackend } from '../../../../../samples/iser/index.js';
 import { openDisk } from '../../../../../samples/iser/initiator/index.js';
 import { emitText, iserCmHeader, iserHeader, readTargetPdu, type TargetPdu } from './formats.js';

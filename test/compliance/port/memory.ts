@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { RX } from '../../core/spi/index.js';
-import { type Bench, packet } from './bench-pair.js';
+import { RX } from 'dapl/spi';
+import { packet, portGroup } from './bench-pair.js';
 import {
   describePackets,
   header,
@@ -12,9 +12,8 @@ import {
   until,
 } from './harness.js';
 
-export function describeMemory(use: () => Bench): void {
-  it('places payload where it was told, in order', async () => {
-    const bench = use();
+export const placing = portGroup('Memory', (claim) => {
+  claim('places payload where it was told, in order', async (bench) => {
     const { b, memory } = bench;
     const target = new Uint8Array(4096).fill(0xee);
     const region = b.addRegion(target.buffer, 1024, 2048);
@@ -42,8 +41,7 @@ export function describeMemory(use: () => Bench): void {
     b.removeRegion(region);
   });
 
-  it('refuses placements outside a region, and writes nothing there', () => {
-    const { b } = use();
+  claim('refuses placements outside a region, and writes nothing there', ({ b }) => {
     const target = new Uint8Array(300).fill(0xee);
     const region = b.addRegion(target.buffer, 100, 100);
     const bad = [
@@ -65,8 +63,7 @@ export function describeMemory(use: () => Bench): void {
     assert.deepEqual(target, new Uint8Array(300).fill(0xee));
   });
 
-  it('refuses to send what is not wholly in a region', () => {
-    const { a, path, region, memory } = use();
+  claim('refuses to send what is not wholly in a region', ({ a, path, region, memory }) => {
     const end = memory.length;
     const bad = [
       { region, offset: end, length: 1 },
@@ -81,8 +78,7 @@ export function describeMemory(use: () => Bench): void {
     }
   });
 
-  it('refuses packets that break the contract', () => {
-    const { a, path } = use();
+  claim('refuses packets that break the contract', ({ a, path }) => {
     const bad: readonly PacketSpec[] = [
       { path: path + 1000, header: header(0) },
       { path, header: header(0).subarray(0, 8) },
@@ -98,8 +94,7 @@ export function describeMemory(use: () => Bench): void {
     assert.throws(() => a.send(0, 1 << 20), RangeError);
   });
 
-  it('survives memory that is transferred away', () => {
-    const { a, b, path } = use();
+  claim('survives memory that is transferred away', ({ a, b, path }) => {
     const buffer = new ArrayBuffer(4096);
     const region = a.addRegion(buffer, 0, 4096);
     const atB = a === b ? region : b.addRegion(buffer, 0, 4096);
@@ -110,8 +105,7 @@ export function describeMemory(use: () => Bench): void {
     assert.throws(() => place(b, [{ source: 0, length: 1, region: atB, offset: 0 }]), RangeError);
   });
 
-  it('refuses memory that may move, and takes shared memory', async () => {
-    const bench = use();
+  claim('refuses memory that may move, and takes shared memory', async (bench) => {
     const resizable = Reflect.construct(ArrayBuffer, [16, { maxByteLength: 64 }]) as ArrayBuffer;
     assert.throws(() => bench.a.addRegion(resizable, 0, 16), { code: 'EINVAL' });
     assert.throws(() => bench.a.addRegion(new ArrayBuffer(16), 8, 9), { code: 'EINVAL' });
@@ -125,8 +119,7 @@ export function describeMemory(use: () => Bench): void {
     bench.a.removeRegion(region);
   });
 
-  it('uses region numbers again, for the new memory only', async () => {
-    const bench = use();
+  claim('uses region numbers again, for the new memory only', async (bench) => {
     const first = bench.a.addRegion(new ArrayBuffer(64), 0, 64);
     bench.a.removeRegion(first);
     assert.throws(() => bench.a.removeRegion(first), RangeError);
@@ -137,4 +130,4 @@ export function describeMemory(use: () => Bench): void {
     const [received] = await receiveSome(bench.b, 1);
     assert.deepEqual(received?.bytes.slice(12), bytes);
   });
-}
+});

@@ -2,8 +2,8 @@
  * All chance of the simulated world: xoshiro128** (Blackman and Vigna 2018), its state filled by
  * splitmix32. The same seed gives the same numbers on every machine.
  */
-import { checkInteger, outOfRange } from '../../core/spi/checks/index.js';
-import type { Random } from '../../core/spi/index.js';
+import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
+import type { Random } from '../../../core/spi/index.js';
 
 export class SeededRandom implements Random {
   private readonly state = new Uint32Array(4);

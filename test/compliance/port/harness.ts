@@ -1,16 +1,8 @@
 /** Drives a PacketPort as the software HCA would, with objects instead of words. */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  type Gid,
-  gidFromWords,
-  type PacketPort,
-  PLACE,
-  RX,
-  TX,
-  TX_SEGMENT,
-} from '../../core/spi/index.js';
-import { patience } from '../support/patience.js';
+import { type Gid, gidFromWords, type PacketPort, PLACE, RX, TX, TX_SEGMENT } from 'dapl/spi';
+import { PATIENCE_MS } from '../suite/patience.js';
 
 export interface SegmentSpec {
   readonly region: number;
@@ -60,15 +52,33 @@ export function describePackets(port: PacketPort, packets: readonly PacketSpec[]
   });
 }
 
-/** Sends all, waiting when the port says so. The caller must have called `watch` through here. */
+/**
+ * Sends all, as many at a time as the port's arrays hold, waiting when the port says so. The caller
+ * must have called `watch` through here.
+ */
 export async function sendAll(port: PacketPort, packets: readonly PacketSpec[]): Promise<void> {
-  describePackets(port, packets);
-  let next = 0;
-  for (let tries = 0; next < packets.length; tries++) {
-    assert.ok(tries < 1000, 'the port takes no packets');
-    next = port.send(next, packets.length);
-    if (next < packets.length) await delay(1);
+  for (let first = 0; first < packets.length;) {
+    const burst = burstOf(port, packets.slice(first));
+    describePackets(port, burst);
+    let next = 0;
+    for (let tries = 0; next < burst.length; tries++) {
+      assert.ok(tries < 1000, 'the port takes no packets');
+      next = port.send(next, burst.length);
+      if (next < burst.length) await delay(1);
+    }
+    first += burst.length;
   }
+}
+
+function burstOf(port: PacketPort, packets: readonly PacketSpec[]): readonly PacketSpec[] {
+  const mostPackets = Math.floor(port.txPackets.length / TX.WORDS);
+  const mostSegments = Math.floor(port.txSegments.length / TX_SEGMENT.WORDS);
+  let segments = 0;
+  const end = packets.findIndex((packet, i) => {
+    segments += packet.segments?.length ?? 0;
+    return i > 0 && (i === mostPackets || segments > mostSegments);
+  });
+  return end < 0 ? packets : packets.slice(0, end);
 }
 
 export function takeReceived(port: PacketPort): ReceivedPacket[] {
@@ -92,7 +102,7 @@ export function takeReceived(port: PacketPort): ReceivedPacket[] {
 export async function receiveSome(
   port: PacketPort,
   count: number,
-  timeoutMs = patience(2000),
+  timeoutMs = PATIENCE_MS,
 ): Promise<ReceivedPacket[]> {
   const packets: ReceivedPacket[] = [];
   for (const end = Date.now() + timeoutMs; packets.length < count && Date.now() < end;) {
@@ -104,7 +114,7 @@ export async function receiveSome(
 }
 
 export async function until(condition: () => boolean, what: string): Promise<void> {
-  for (const end = Date.now() + patience(30_000); !condition(); await delay(2)) {
+  for (const end = Date.now() + PATIENCE_MS; !condition(); await delay(2)) {
     assert.ok(Date.now() < end, `waited in vain for ${what}`);
   }
 }

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Gid, gidEquals, gidFromIp, isIpv4Gid } from '../../core/spi/index.js';
-import { assertDelivered, type Bench, gidOf, nothing, packet } from './bench-pair.js';
+import { type Gid, gidEquals, gidFromIp, isIpv4Gid } from 'dapl/spi';
+import { assertDelivered, gidOf, nothing, packet, portGroup } from './bench-pair.js';
 import { describePackets, psnOf, sendAll, takeReceived, until } from './harness.js';
 
-export function describePaths(use: () => Bench): void {
-  it('counts paths', async () => {
-    const bench = use();
+export const paths = portGroup('Paths', (claim) => {
+  claim('counts paths', async (bench) => {
     const { a, b, path } = bench;
     assert.equal(a.addPath(gidOf(b), 0), path);
     a.removePath(path);
@@ -17,17 +16,15 @@ export function describePaths(use: () => Bench): void {
     assert.throws(() => a.send(0, 1), RangeError);
   });
 
-  it('refuses a path to the other family, and from an address that it has not', () => {
-    const { a } = use();
+  claim('refuses a path to the other family, and from an address that it has not', ({ a }) => {
     const other = gidFromIp(isIpv4Gid(gidOf(a)) ? '::1' : '127.0.0.1');
     assert.throws(() => a.addPath(other, 0), RangeError);
     assert.throws(() => a.addPath(gidOf(a), a.gids.length), RangeError);
   });
-}
+});
 
-export function describeHandlers(use: () => Bench, silentAddress?: string): void {
-  it('calls onReadable for what arrives, but never inside a call', async () => {
-    const bench = use();
+export const handlers = portGroup('Handlers', (claim) => {
+  claim('calls onReadable for what arrives, but never inside a call', async (bench) => {
     let inCall = false;
     let readable = 0;
     const received: number[] = [];
@@ -56,38 +53,39 @@ export function describeHandlers(use: () => Bench, silentAddress?: string): void
     assert.ok(readable > 0);
   });
 
-  if (silentAddress === undefined) return;
-  it('hears that nobody listens at a destination', async () => {
-    const bench = use();
-    const silent = gidFromIp(silentAddress);
-    const heard: Gid[] = [];
-    let inCall = false;
-    bench.a.watch({
-      ...nothing,
-      onReport(report) {
-        assert.equal(inCall, false);
-        assert.equal(report.type, 'port-unreachable');
-        heard.push(report.gid);
-      },
-    });
-    const path = bench.a.addPath(silent, 0);
-    for (let psn = 0; psn < 50; psn++) {
-      describePackets(bench.a, [{ ...packet(bench, psn, 10), path }]);
-      inCall = true;
-      assert.equal(bench.a.send(0, 1), 1);
-      bench.a.receive();
-      inCall = false;
-    }
-    await until(() => heard.length > 0, 'onReport');
-    assert.ok(heard.every((gid) => gidEquals(gid, silent)));
-    assert.ok(heard.length < 10, 'it is told again and again');
-    await assertDelivered(bench, [packet(bench, 1, 16)]); // the port works on
-  });
-}
+  claim(
+    'hears that nothing listens at a destination',
+    async (bench) => {
+      const silent = gidFromIp(bench.silentAddress ?? '');
+      const heard: Gid[] = [];
+      let inCall = false;
+      bench.a.watch({
+        ...nothing,
+        onReport(report) {
+          assert.equal(inCall, false);
+          assert.equal(report.type, 'port-unreachable');
+          heard.push(report.gid);
+        },
+      });
+      const path = bench.a.addPath(silent, 0);
+      for (let psn = 0; psn < 50; psn++) {
+        describePackets(bench.a, [{ ...packet(bench, psn, 10), path }]);
+        inCall = true;
+        assert.equal(bench.a.send(0, 1), 1);
+        bench.a.receive();
+        inCall = false;
+      }
+      await until(() => heard.length > 0, 'onReport');
+      assert.ok(heard.every((gid) => gidEquals(gid, silent)));
+      assert.ok(heard.length < 10, 'it is told again and again');
+      await assertDelivered(bench, [packet(bench, 1, 16)]); // the port works on
+    },
+    ['unreachable'],
+  );
+});
 
-export function describeClosing(use: () => Bench): void {
-  it('closes in the middle of things, once', async () => {
-    const bench = use();
+export const closing = portGroup('Closing', (claim) => {
+  claim('closes in the middle of things, once', async (bench) => {
     let calls = 0;
     let closing: Promise<void> | undefined;
     bench.b.watch({
@@ -107,8 +105,7 @@ export function describeClosing(use: () => Bench): void {
     assert.equal(calls, 1);
   });
 
-  it('can be used, without effect, when closed', async () => {
-    const bench = use();
+  claim('can be used, without effect, when closed', async (bench) => {
     await bench.a.close();
     describePackets(bench.a, [packet(bench, 0, 64)]);
     assert.doesNotThrow(() => {
@@ -120,4 +117,4 @@ export function describeClosing(use: () => Bench): void {
     });
     await bench.a.close();
   });
-}
+});

@@ -1,9 +1,8 @@
-/** Registers the behaviours with the mocha-style `describe` and `it` of the caller. */
-import type { BehaviourGroup } from './behaviour.js';
-import type { ProviderFixture } from './fixture.js';
-import { lackLine, planOf } from './plan.js';
+/** Registers a plan with the mocha-style `describe` and `it` of the caller. */
+import type { Deviation } from './fixture.js';
+import { lackLine, type PlannedBehaviour } from './plan.js';
 
-/** The part of mocha (jasmine, jest, vitest) that the suite uses. */
+/** The part of mocha (jasmine, jest, vitest) that the suites use. */
 interface TestRunner {
   describe(name: string, body: () => void): void;
   it(name: string, body: () => Promise<void>): void;
@@ -11,16 +10,16 @@ interface TestRunner {
   afterAll?(body: () => void): void;
 }
 
-/** Behaviours of `groups` for a provider; those that do not apply are counted and printed. */
-export function registerBehaviours(
+/** Behaviours that do not apply are counted and printed, with what each of them needs. */
+export function registerPlan(
   name: string,
-  fixture: ProviderFixture,
-  groups: readonly BehaviourGroup[],
+  plan: readonly PlannedBehaviour[],
+  deviations: Readonly<Record<string, Deviation>> = {},
 ): void {
   const runner = globalThis as unknown as TestRunner;
-  const plan = planOf(fixture, groups);
+  const titles = [...new Set(plan.map(({ group }) => group))];
   runner.describe(name, () => {
-    for (const { name: title } of groups) {
+    for (const title of titles) {
       const applicable = plan.filter(({ group, lacks }) => group === title && lacks.length === 0);
       if (applicable.length === 0) continue;
       runner.describe(title, () => {
@@ -30,7 +29,6 @@ export function registerBehaviours(
     const report = (): void => {
       const lacking = plan.filter(({ lacks }) => lacks.length > 0);
       print(name, 'not applicable', lacking.map(lackLine));
-      const { deviations = {} } = fixture;
       const lines = Object.entries(deviations).map(([key, { why }]) => `${key}: ${why}`);
       print(name, 'fail as expected', lines);
     };

@@ -1,9 +1,6 @@
 /** Runs behaviours one after the other, without a test runner. */
-import type { BehaviourGroup } from './behaviour.js';
-import type { Capability } from './capabilities.js';
-import type { ProviderFixture } from './fixture.js';
 import { PATIENCE_MS } from './patience.js';
-import { type PlannedBehaviour, planOf } from './plan.js';
+import type { PlannedBehaviour } from './plan.js';
 
 /** How a behaviour has ended. */
 export interface BehaviourResult {
@@ -14,7 +11,7 @@ export interface BehaviourResult {
   /** Of a failure: its message. Of a deviation: why. */
   readonly message?: string;
   /** What a behaviour that is not applicable needs. */
-  readonly lacks: readonly Capability[];
+  readonly lacks: readonly string[];
   readonly durationMs: number;
 }
 
@@ -27,14 +24,13 @@ export interface RunOptions {
   readonly timeoutMs?: number;
 }
 
-/** @throws Error for a fixture that names a capability or a deviation which there is not */
-export async function runBehaviours(
-  fixture: ProviderFixture,
-  groups: readonly BehaviourGroup[],
+/** A result for each behaviour of a plan that the filter takes, in their order. */
+export async function runPlan(
+  plan: readonly PlannedBehaviour[],
   { filter = () => true, onResult, timeoutMs = 3 * PATIENCE_MS }: RunOptions = {},
 ): Promise<BehaviourResult[]> {
   const results: BehaviourResult[] = [];
-  for (const behaviour of planOf(fixture, groups)) {
+  for (const behaviour of plan) {
     if (!filter(`${behaviour.group}: ${behaviour.name}`)) continue;
     const result = await resultOf(behaviour, timeoutMs);
     results.push(result);

@@ -1,13 +1,9 @@
 /** A pair of ports with a path and memory between them, and the packets that the suite sends. */
 import assert from 'node:assert/strict';
-import type { Gid, PacketPort, PacketPortHandlers } from '../../core/spi/index.js';
+import type { Gid, PacketPort, PacketPortHandlers } from 'dapl/spi';
+import { type BehaviourGroup, type Claim, group } from '../suite/behaviour.js';
+import type { PortNeed, PortPair } from './fixture.js';
 import { header, type PacketSpec, receiveSome, sendAll } from './harness.js';
-
-/** Two ports that can reach each other; they may be one and the same. */
-export interface PortPair {
-  readonly a: PacketPort;
-  readonly b: PacketPort;
-}
 
 export const nothing: PacketPortHandlers = { onReadable() {}, onWritable() {}, onReport() {} };
 
@@ -15,6 +11,13 @@ export interface Bench extends PortPair {
   readonly path: number;
   readonly memory: Uint8Array;
   readonly region: number;
+}
+
+export function portGroup(
+  name: string,
+  state: (claim: Claim<Bench, PortNeed>) => void,
+): BehaviourGroup<Bench, PortNeed> {
+  return group<Bench, PortNeed>(name, state);
 }
 
 export function gidOf(port: PacketPort, index = 0): Gid {

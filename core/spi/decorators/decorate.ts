@@ -1,0 +1,112 @@
+/** Wrapping what a provider has, without writing a plugin for it. */
+import { checkOptions, FUNCTION, optional, TEXT } from '../checks/index.js';
+import { refusing } from '../consumer-errors.js';
+import {
+  type ConfiguredModule,
+  type ConfiguredProvider,
+  definePlugin,
+  MODULE_TOKENS,
+  type ModuleKind,
+  type ModuleTypes,
+  withModules,
+} from '../define-plugin.js';
+import type { Logger } from '../logger.js';
+import type { Clock } from '../time/clock.js';
+import { CLOCK, LOGGER, type Token } from '../tokens.js';
+import { over, type Over } from './over.js';
+
+/** What every device has, for whatever stands over a part of it. */
+export interface DecoratorContext {
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Gives what stands over the members of a part; what it leaves out is the part's own. It is called
+ * once for each device. A `close` of its own ends the inner one too.
+ */
+export type Decorator<T> = (inner: T, context: DecoratorContext) => Over<T>;
+
+export type Decorators = { readonly [K in ModuleKind]?: Decorator<ModuleTypes[K]> };
+
+export interface DecorateOptions {
+  /** What errors call it: lower-case letters, digits and dashes; default `decorator`. */
+  readonly name?: string;
+}
+
+/** From below: each is given what stands beneath it. */
+const KINDS = ['port', 'device', 'mad', 'xrc', 'cm'] as const satisfies readonly ModuleKind[];
+const DECORATORS = {
+  port: optional(FUNCTION),
+  device: optional(FUNCTION),
+  mad: optional(FUNCTION),
+  xrc: optional(FUNCTION),
+  cm: optional(FUNCTION),
+};
+
+/**
+ * The provider with members of its parts wrapped: of its CM, MAD or XRC module, its device or its
+ * packet port, or of whatever was put over them before. A device that is open with a decorated
+ * provider is opened again with the same object; another one is DAT_INVALID_STATE.
+ *
+ *     decorate(provider, {
+ *       cm: (inner) => ({ connect: (options) => (count(), inner.connect(options)) }),
+ *     });
+ *
+ * @throws DatError DAT_INVALID_PARAMETER for another kind of part, or what is no function; openIa
+ * DAT_MODEL_NOT_SUPPORTED for a `mad` or `xrc` that the provider has not. A `port` over a provider
+ * without a packet port does nothing.
+ */
+export function decorate(
+  provider: ConfiguredProvider,
+  decorators: Decorators,
+  options: DecorateOptions = {},
+): ConfiguredProvider {
+  const refuse = refusing('decorate');
+  checkOptions(decorators, DECORATORS, refuse);
+  checkOptions(options, { name: optional(TEXT) }, refuse);
+  const { name = 'decorator' } = options;
+  const modules = KINDS.flatMap((kind) => {
+    const decorator = decorators[kind] as Decorator<ModuleTypes[typeof kind]> | undefined;
+    return decorator === undefined ? [] : [layer(name, kind, decorator)];
+  });
+  return withModules(provider, ...modules);
+}
+
+/** One wrapper as a module that `withModules` and `openIa` take. */
+function layer<K extends ModuleKind>(
+  name: string,
+  kind: K,
+  decorator: Decorator<ModuleTypes[K]>,
+): ConfiguredModule {
+  const inner = MODULE_TOKENS[kind] as Token<ModuleTypes[K]>;
+  const meta = { name, kind, sdkVersion: '1.0', requires: [], provides: [] } as const;
+  const inject = { inner, clock: CLOCK, logger: LOGGER };
+  const plugin = definePlugin<ModuleKind, typeof inject, unknown>(
+    { ...meta, inject },
+    ({ inner: part, clock, logger }) =>
+      over<ModuleTypes[K]>(
+        part as ModuleTypes[K],
+        decorator(part as ModuleTypes[K], { clock, logger }),
+      ),
+  );
+  return plugin() as ConfiguredModule;
+}
+
+/**
+ * A module with members wrapped: for one that an application puts in place of the provider's own,
+ * as `openIa(provider, { modules: { cm: decorateModule(cm({}), wrapper) } })`.
+ */
+export function decorateModule<K extends ModuleKind>(
+  module: ConfiguredModule<K>,
+  decorator: (inner: ModuleTypes[K]) => Over<ModuleTypes[K]>,
+): ConfiguredModule<K> {
+  const make = module.make as (deps: unknown) => ModuleTypes[K];
+  return Object.freeze({
+    ...module,
+    make: (deps: unknown) => {
+      const inner = make(deps);
+      return over<ModuleTypes[K]>(inner, decorator(inner));
+    },
+  });
+}

@@ -1,0 +1,123 @@
+/** What the words of ring entries say (core/spi/layout/ring.ts), as objects. */
+import { WrFlags } from '../ib.js';
+import { CQE, type Ring, RQE, SGE, SQE } from '../layout/ring.js';
+
+/** A work request that is handed to the device. */
+export interface PostedRequest {
+  readonly kind: 'send' | 'receive';
+  /** 0 for a receive of a shared receive queue. */
+  readonly qpn: number;
+  /** 0 for a request of a queue pair's own queue, or of a shared queue that has no number. */
+  readonly srqn: number;
+  /** Free-running index in its ring, or the slot of a shared receive queue. */
+  readonly index: number;
+  /** Of `WrOpcode`; absent for a receive. */
+  readonly opcode?: number;
+  /** 64 bits, as the poster chose it. */
+  readonly cookie: bigint;
+  /** Sum of its segments, or of its inline payload, in bytes. */
+  readonly lengthBytes: number;
+  /** A receive always is. */
+  readonly signalled: boolean;
+  /** By the device's clock, in microseconds. */
+  readonly timeUs: number;
+}
+
+/** A completion, when its consumer reads it. */
+export interface ObservedCompletion {
+  readonly kind: 'send' | 'receive';
+  readonly qpn: number;
+  readonly srqn: number;
+  readonly index: number;
+  /** Of `WcStatus`. */
+  readonly status: number;
+  /** Of `WcOpcode`. */
+  readonly opcode: number;
+  readonly cookie: bigint;
+  /** The number that its queue pair was made with. */
+  readonly context: number;
+  /** Of a success; 0 of a failure. */
+  readonly lengthBytes: number;
+  readonly timeUs: number;
+  /** From the doorbell of the request; absent where that was not seen. */
+  readonly tookUs?: number;
+}
+
+/** Completion opcodes from this one on are those of receives. */
+const FIRST_RECEIVE_OPCODE = 128;
+
+/** The indices `from` to `to` - 1, which go round at 2^32. */
+export function* indices(from: number, to: number): Generator<number> {
+  for (let index = from; index !== to; index = (index + 1) >>> 0) yield index;
+}
+
+export function sendAt(qpn: number, ring: Ring, index: number, timeUs: number): PostedRequest {
+  const { words } = ring;
+  const at = ring.wordOf(index);
+  const control = words[at + SQE.CONTROL]!;
+  const flags = (control >>> 8) & 0xff;
+  const isInline = (flags & WrFlags.INLINE) !== 0;
+  const segments = (control >>> 16) & 0xff;
+  return {
+    kind: 'send',
+    qpn,
+    srqn: 0,
+    index,
+    opcode: control & 0xff,
+    cookie: cookieAt(words, at + SQE.COOKIE_LO),
+    lengthBytes: isInline
+      ? words[at + SQE.INLINE_LENGTH]!
+      : bytesOf(words, at + SQE.SEGMENTS, segments),
+    signalled: (flags & WrFlags.SIGNALED) !== 0,
+    timeUs,
+  };
+}
+
+/** @param name whose queue it is: a queue pair's, or a shared one */
+export function receiveAt(
+  name: { readonly qpn: number; readonly srqn: number },
+  ring: Ring,
+  index: number,
+  timeUs: number,
+): PostedRequest {
+  const { words } = ring;
+  const at = ring.wordOf(index);
+  return {
+    kind: 'receive',
+    ...name,
+    index,
+    cookie: cookieAt(words, at + RQE.COOKIE_LO),
+    lengthBytes: bytesOf(words, at + RQE.SEGMENTS, words[at + RQE.NUM_SGE]!),
+    signalled: true,
+    timeUs,
+  };
+}
+
+export function completionAt(ring: Ring, index: number, timeUs: number): ObservedCompletion {
+  const { words } = ring;
+  const at = ring.wordOf(index);
+  const control = words[at + CQE.CONTROL]!;
+  const [status, opcode] = [control & 0xff, (control >>> 8) & 0xff];
+  return {
+    kind: opcode >= FIRST_RECEIVE_OPCODE ? 'receive' : 'send',
+    qpn: words[at + CQE.QPN]!,
+    srqn: words[at + CQE.SRQN]!,
+    index: words[at + CQE.WQE_INDEX]!,
+    status,
+    opcode,
+    cookie: cookieAt(words, at + CQE.COOKIE_LO),
+    context: words[at + CQE.QP_CONTEXT]!,
+    lengthBytes: status === 0 ? words[at + CQE.BYTE_LENGTH]! : 0,
+    timeUs,
+  };
+}
+
+function cookieAt(words: Uint32Array, at: number): bigint {
+  return BigInt(words[at]!) | (BigInt(words[at + 1]!) << 32n);
+}
+
+function bytesOf(words: Uint32Array, first: number, segments: number): number {
+  let bytes = 0;
+  for (let i = 0; i < segments; i++) bytes += words[first + i * SGE.WORDS + SGE.LENGTH]!;
+  return bytes;
+}

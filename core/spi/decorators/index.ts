@@ -1,0 +1,22 @@
+/**
+ * Wrapping what a provider has (`dapl/spi/decorators`): any of its parts, by a function; what
+ * crosses its device, by an observer; and a guard that names each breach of the contract.
+ */
+export {
+  decorate,
+  decorateModule,
+  type DecorateOptions,
+  type Decorator,
+  type DecoratorContext,
+  type Decorators,
+} from './decorate.js';
+export type { ObservedCompletion, PostedRequest } from './entries.js';
+export {
+  observe,
+  observedDevice,
+  type Observer,
+  type ObserverContext,
+  type ObserverFactory,
+} from './observe.js';
+export { over, type Over } from './over.js';
+export { type Breach, BREACHES, type BreachRule, strict, strictDevice } from './strict/strict.js';

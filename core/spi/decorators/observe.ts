@@ -1,0 +1,236 @@
+/** Listening in on a device's work requests and completions, and making single requests fail. */
+import { checkOptions, checkValue, FUNCTION, kindOf, optional } from '../checks/index.js';
+import { refusing } from '../consumer-errors.js';
+import type { ConfiguredProvider } from '../define-plugin.js';
+import type { Device, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device.js';
+import { type AsyncEventType, type QpState, WcOpcode, WcStatus, WrOpcode } from '../ib.js';
+import { CQE, type Ring, SQE } from '../layout/ring.js';
+import type { Clock } from '../time/clock.js';
+import { decorate, type DecoratorContext, type DecorateOptions } from './decorate.js';
+import {
+  completionAt,
+  indices,
+  type ObservedCompletion,
+  type PostedRequest,
+  receiveAt,
+  sendAt,
+} from './entries.js';
+import type { Over } from './over.js';
+import {
+  type CompletionQueueTap,
+  type QueuePairTap,
+  type SharedReceiveQueueTap,
+  SILENT_TAP,
+  tapDevice,
+} from './tapped-device.js';
+
+/** All parts are called from inside calls of the device's consumer: they must not call back. */
+export interface Observer {
+  posted?(request: PostedRequest): void;
+  /**
+   * Asked of each send request: with a status other than SUCCESS it completes with that, unsent,
+   * and its queue pair goes to error, as when a device refuses a request. Those before it complete
+   * first; what a driver still has of them may be flushed.
+   */
+  fail?(request: PostedRequest): WcStatus | undefined;
+  completed?(completion: ObservedCompletion): void;
+  /** A queue pair has been brought to a state by `modify`. */
+  changed?(qpn: number, state: QpState): void;
+  /** An asynchronous event of a queue pair. */
+  event?(qpn: number, event: AsyncEventType): void;
+}
+
+export interface ObserverContext extends DecoratorContext {
+  /** As it is without the observer. */
+  readonly device: Device;
+}
+
+/** Makes the observer of a device when that opens. */
+export type ObserverFactory = (context: ObserverContext) => Observer;
+
+const OBSERVER = kindOf<Observer | ObserverFactory>(
+  'an observer, or a function that makes one for a device',
+  (value) => typeof value === 'function' || (typeof value === 'object' && value !== null),
+);
+const METHODS = {
+  posted: optional(FUNCTION),
+  fail: optional(FUNCTION),
+  completed: optional(FUNCTION),
+  changed: optional(FUNCTION),
+  event: optional(FUNCTION),
+};
+
+/**
+ * The provider with an observer of its device: of each work request that is handed over and each
+ * completion that is read, those of queue pair 1 (management datagrams) among them.
+ * @throws DatError DAT_INVALID_PARAMETER for what is no observer
+ */
+export function observe(
+  provider: ConfiguredProvider,
+  observer: Observer | ObserverFactory,
+  { name = 'observer' }: DecorateOptions = {},
+): ConfiguredProvider {
+  const refuse = refusing('observe');
+  checkValue('the observer', observer, OBSERVER, refuse);
+  if (typeof observer !== 'function') checkOptions<object>(observer, METHODS, refuse);
+  const device = (inner: Device, context: DecoratorContext): Over<Device> =>
+    observedDevice(
+      inner,
+      context.clock,
+      typeof observer === 'function' ? observer({ ...context, device: inner }) : observer,
+    );
+  return decorate(provider, { device }, { name });
+}
+
+/** What stands over the members of a device that is observed. */
+export function observedDevice(device: Device, clock: Clock, observer: Observer): Over<Device> {
+  const watch = new Watch(clock, observer);
+  return tapDevice(device, {
+    ...SILENT_TAP,
+    queuePair: (qp, init) => watch.queuePair(qp, init),
+    completionQueue: () => watch.completionQueue(),
+    sharedReceiveQueue: (srq) => watch.sharedReceives(srq),
+  });
+}
+
+/**
+ * No verb has it, and it is none of a receive: the device refuses such a request in its turn, and
+ * ends its queue pair in the right order.
+ */
+const NO_OPCODE = 0x7f;
+/** By opcode of the request; SEND for all others. */
+const WC_OPCODES: Readonly<Record<number, WcOpcode>> = {
+  [WrOpcode.RDMA_WRITE]: WcOpcode.RDMA_WRITE,
+  [WrOpcode.RDMA_WRITE_WITH_IMM]: WcOpcode.RDMA_WRITE,
+  [WrOpcode.RDMA_READ]: WcOpcode.RDMA_READ,
+  [WrOpcode.ATOMIC_CMP_AND_SWP]: WcOpcode.COMP_SWAP,
+  [WrOpcode.ATOMIC_FETCH_AND_ADD]: WcOpcode.FETCH_ADD,
+  [WrOpcode.LOCAL_INV]: WcOpcode.LOCAL_INV,
+  [WrOpcode.BIND_MW]: WcOpcode.BIND_MW,
+};
+
+/** A queue's requests. */
+interface Watched {
+  /** When each was handed over, by its place in the ring. */
+  readonly postedUs: Map<number, number>;
+  /** Places in the ring go round with this. */
+  readonly mask: number;
+  /** Those that are made to fail, by index. */
+  readonly failing: Map<number, { readonly status: WcStatus; readonly opcode: number }>;
+}
+
+function watched(mask: number): Watched {
+  return { postedUs: new Map(), mask, failing: new Map() };
+}
+
+class Watch {
+  private readonly sends = new Map<number, Watched>();
+  private readonly receives = new Map<number, Watched>();
+  /** By queue, and by number where it has one: XRC targets are known by that. */
+  private readonly shared = new WeakMap<SharedReceiveQueue, Watched>();
+  private readonly numbered = new Map<number, Watched>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly observer: Observer,
+  ) {}
+
+  queuePair(qp: QueuePair, { srq }: QueuePairInit): QueuePairTap {
+    const { observer } = this;
+    const { qpn, sendRing, receiveRing } = qp;
+    const sends = watched(sendRing.mask);
+    const receives = (srq && this.shared.get(srq)) ?? watched(receiveRing?.mask ?? 0);
+    this.sends.set(qpn, sends);
+    this.receives.set(qpn, receives);
+    return {
+      sends: (from, to) => {
+        for (const index of indices(from, to)) this.send(qp, sends, index);
+      },
+      receives: (from, to) => {
+        if (receiveRing === undefined) return;
+        for (const index of indices(from, to)) {
+          this.posted(receives, receiveAt({ qpn, srqn: 0 }, receiveRing, index, this.clock.now()));
+        }
+      },
+      modified: ({ state }) => {
+        if (state !== undefined) observer.changed?.(qpn, state);
+      },
+      event: (event) => observer.event?.(qpn, event),
+      destroyed: () => {
+        if (this.sends.get(qpn) === sends) this.sends.delete(qpn);
+        if (this.receives.get(qpn) === receives) this.receives.delete(qpn);
+      },
+    };
+  }
+
+  completionQueue(): CompletionQueueTap {
+    return {
+      completions: (ring, from, to) => {
+        for (const index of indices(from, to)) this.completion(ring, index);
+      },
+    };
+  }
+
+  sharedReceives(srq: SharedReceiveQueue): SharedReceiveQueueTap {
+    const { srqn } = srq;
+    // Slots are numbers of their own, which do not go round.
+    const queue = watched(~0);
+    this.shared.set(srq, queue);
+    if (srqn !== 0) this.numbered.set(srqn, queue);
+    return {
+      receives: ({ slots, submissions }, from, to) => {
+        for (const index of indices(from, to)) {
+          const slot = submissions.words[submissions.wordOf(index)]!;
+          this.posted(queue, receiveAt({ qpn: 0, srqn }, slots, slot, this.clock.now()));
+        }
+      },
+      destroyed: () => {
+        if (this.numbered.get(srqn) === queue) this.numbered.delete(srqn);
+      },
+    };
+  }
+
+  private posted({ postedUs, mask }: Watched, request: PostedRequest): void {
+    postedUs.set(request.index & mask, request.timeUs);
+    this.observer.posted?.(request);
+  }
+
+  private send({ qpn, sendRing }: QueuePair, queue: Watched, index: number): void {
+    const request = sendAt(qpn, sendRing, index, this.clock.now());
+    this.posted(queue, request);
+    const status = this.observer.fail?.(request) ?? WcStatus.SUCCESS;
+    if (status === WcStatus.SUCCESS) return;
+    queue.failing.set(index, { status, opcode: request.opcode ?? 0 });
+    putLowByte(sendRing.words, sendRing.wordOf(index) + SQE.CONTROL, NO_OPCODE);
+  }
+
+  private completion(ring: Ring, index: number): void {
+    const seen = completionAt(ring, index, this.clock.now());
+    const { kind, qpn, srqn } = seen;
+    const own = kind === 'send' ? this.sends.get(qpn) : this.receives.get(qpn);
+    const queue = own ?? this.numbered.get(srqn);
+    const failing = queue?.failing.get(seen.index);
+    if (failing !== undefined && seen.status !== WcStatus.SUCCESS) {
+      queue?.failing.delete(seen.index);
+      const opcode = WC_OPCODES[failing.opcode] ?? WcOpcode.SEND;
+      // Behind a request that has failed before, it is flushed as any other.
+      const isFlushed = seen.status === WcStatus.WR_FLUSH_ERR;
+      const status = isFlushed ? seen.status : failing.status;
+      const at = ring.wordOf(index) + CQE.CONTROL;
+      putLowByte(ring.words, at, status);
+      ring.words[at] = (ring.words[at]! & ~0xff00) | (opcode << 8);
+      return this.tell({ ...seen, status, opcode }, queue);
+    }
+    this.tell(seen, queue);
+  }
+
+  private tell(seen: ObservedCompletion, queue: Watched | undefined): void {
+    const postedUs = queue?.postedUs.get(seen.index & queue.mask);
+    const tookUs = postedUs === undefined ? undefined : seen.timeUs - postedUs;
+    this.observer.completed?.({ ...seen, ...(tookUs !== undefined && { tookUs }) });
+  }
+}
+
+function putLowByte(words: Uint32Array, at: number, byte: number): void {
+  words[at] = (words[at]! & ~0xff) | byte;
+}

@@ -1,0 +1,264 @@
+/**
+ * A device that is listened to. Queue pairs, completion queues and shared receive queues that it
+ * makes are wrapped, and a tap hears of the entries that cross the contract: work requests when
+ * their doorbell rings, completions when `poll` shows them.
+ */
+import type {
+  AddressHandle,
+  CompletionQueue,
+  CompletionQueueInit,
+  Device,
+  QueuePair,
+  QueuePairAttributes,
+  QueuePairInit,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
+  XrcDomainHandle,
+} from '../device.js';
+import type { AsyncEventType } from '../ib.js';
+import type { Ring, SharedReceiveRing } from '../layout/ring.js';
+import { over, type Over } from './over.js';
+
+/** Free-running indices: entries `from` to `to` - 1. */
+type Entries = (from: number, to: number) => void;
+
+export interface QueuePairTap {
+  /** Of its send ring: handed over when this returns. */
+  sends?: Entries;
+  receives?: Entries;
+  /** `modify` has succeeded. */
+  modified?(attributes: QueuePairAttributes): void;
+  event?(event: AsyncEventType): void;
+  destroyed?(): void;
+}
+
+export interface CompletionQueueTap {
+  /** New ones, each told once. */
+  completions?(ring: Ring, from: number, to: number): void;
+  armed?(): void;
+  notified?(): void;
+  event?(event: AsyncEventType): void;
+  destroyed?(): void;
+}
+
+export interface SharedReceiveQueueTap {
+  /** Slots by the entries of `ring.submissions`. */
+  receives?(ring: SharedReceiveRing, from: number, to: number): void;
+  destroyed?(): void;
+}
+
+export interface DeviceTap {
+  /** Stands around every call of the device and of its objects. */
+  call<T>(what: string, run: () => T): T;
+  /** Stands around every handler that the device runs. */
+  handler(what: string, run: () => void): void;
+  /** The objects are the device's own, in `init` too. */
+  queuePair(qp: QueuePair, init: QueuePairInit): QueuePairTap;
+  completionQueue(cq: CompletionQueue, init: CompletionQueueInit): CompletionQueueTap;
+  sharedReceiveQueue(srq: SharedReceiveQueue, init: SharedReceiveQueueInit): SharedReceiveQueueTap;
+}
+
+/** A tap that hears nothing, for those that want to hear of little. */
+export const SILENT_TAP: DeviceTap = {
+  call: (_what, run) => run(),
+  handler: (_what, run) => {
+    run();
+  },
+  queuePair: () => ({}),
+  completionQueue: () => ({}),
+  sharedReceiveQueue: () => ({}),
+};
+
+/** What stands over the members of a device, for `decorate`. */
+export function tapDevice(device: Device, tap: DeviceTap): Over<Device> {
+  return new Wrapping(device, tap).members();
+}
+
+class Wrapping {
+  /** What the device made, by what its caller was given. */
+  private readonly own = new WeakMap<object, object>();
+
+  constructor(
+    private readonly device: Device,
+    private readonly tap: DeviceTap,
+  ) {}
+
+  members(): Over<Device> {
+    const { device, tap } = this;
+    const { createSharedReceiveQueue, createMemoryWindow, createXrcDomain } = device;
+    return {
+      createProtectionDomain: () =>
+        tap.call('createProtectionDomain', () => device.createProtectionDomain()),
+      createCompletionQueue: (init) => this.completionQueue(init),
+      createQueuePair: (init) => this.queuePair(init),
+      createAddressHandle: (pd, vector): AddressHandle =>
+        tap.call('createAddressHandle', () => device.createAddressHandle(pd, vector)),
+      createSharedReceiveQueue:
+        createSharedReceiveQueue &&
+        ((init) => this.sharedReceiveQueue(createSharedReceiveQueue.bind(device), init)),
+      createMemoryWindow:
+        createMemoryWindow &&
+        ((pd, type) =>
+          tap.call('createMemoryWindow', () => createMemoryWindow.call(device, pd, type))),
+      createXrcDomain:
+        createXrcDomain &&
+        ((sharing): XrcDomainHandle =>
+          tap.call('createXrcDomain', () => createXrcDomain.call(device, sharing))),
+      setEventHandler: (handler) =>
+        device.setEventHandler((event) => tap.handler('device event', () => handler(event))),
+      setReportHandler: (handler) =>
+        device.setReportHandler((report) => tap.handler('network report', () => handler(report))),
+      progress: () => tap.call('progress', () => device.progress()),
+      close: () => tap.call('close', () => device.close()),
+    };
+  }
+
+  /** The device's own object. */
+  private beneath<T extends object | undefined>(given: T): T {
+    return ((given && this.own.get(given)) ?? given) as T;
+  }
+
+  private wrapped<T extends object>(inner: T, members: Over<T>): T {
+    const outer = over(inner, members);
+    this.own.set(outer, inner);
+    return outer;
+  }
+
+  private completionQueue(init: CompletionQueueInit): CompletionQueue {
+    const { tap } = this;
+    // Handlers run after the call that makes the queue has returned.
+    let of: CompletionQueueTap = {};
+    const cq = tap.call('createCompletionQueue', () =>
+      this.device.createCompletionQueue({
+        ...init,
+        onNotify: () =>
+          tap.handler('completion notification', () => {
+            of.notified?.();
+            init.onNotify();
+          }),
+        onEvent: (event) =>
+          tap.handler('completion queue event', () => {
+            of.event?.(event);
+            init.onEvent(event);
+          }),
+      }),
+    );
+    of = tap.completionQueue(cq, init);
+    let seen = cq.ring.consumer;
+    return this.wrapped<CompletionQueue>(cq, {
+      poll: () => {
+        const readable = tap.call('poll', () => cq.poll());
+        const { ring } = cq;
+        const end = (ring.consumer + readable) >>> 0;
+        if (((end - seen) | 0) > 0) {
+          const from = seen;
+          seen = end;
+          of.completions?.(ring, from, end);
+        }
+        return readable;
+      },
+      arm: (solicitedOnly) => {
+        tap.call('arm', () => cq.arm(solicitedOnly));
+        of.armed?.();
+      },
+      setPolling: (mode) => tap.call('setPolling', () => cq.setPolling(mode)),
+      resize: (minEntries) => {
+        const told = (seen - cq.ring.consumer) >>> 0;
+        tap.call('resize', () => cq.resize(minEntries));
+        seen = (cq.ring.consumer + told) >>> 0;
+      },
+      destroy: () => {
+        tap.call('destroy', () => cq.destroy());
+        of.destroyed?.();
+      },
+    });
+  }
+
+  private queuePair(init: QueuePairInit): QueuePair {
+    const { tap, device } = this;
+    const { srq } = init;
+    const own: QueuePairInit = {
+      ...init,
+      sendCq: this.beneath(init.sendCq),
+      receiveCq: this.beneath(init.receiveCq),
+      ...(srq && { srq: this.beneath(srq) }),
+    };
+    const qp = tap.call('createQueuePair', () => device.createQueuePair(own));
+    const of = tap.queuePair(qp, own);
+    // The CM puts its own handler in front, which passes on: each event is told of once.
+    let above = qp.eventHandler;
+    qp.eventHandler = (event) =>
+      tap.handler('queue pair event', () => {
+        of.event?.(event);
+        above(event);
+      });
+    let sent = qp.sendRing.producer;
+    let received = qp.receiveRing?.producer ?? 0;
+    return this.wrapped<QueuePair>(qp, {
+      get eventHandler() {
+        return above;
+      },
+      set eventHandler(handler) {
+        above = handler;
+      },
+      ringSendDoorbell: () => {
+        const { producer } = qp.sendRing;
+        if (producer !== sent) of.sends?.(sent, producer);
+        sent = producer;
+        tap.call('ringSendDoorbell', () => qp.ringSendDoorbell());
+      },
+      ringReceiveDoorbell: () => {
+        const producer = qp.receiveRing?.producer ?? 0;
+        if (producer !== received) of.receives?.(received, producer);
+        received = producer;
+        tap.call('ringReceiveDoorbell', () => qp.ringReceiveDoorbell());
+      },
+      modify: (attributes) => {
+        tap.call('modify', () => qp.modify(attributes));
+        of.modified?.(attributes);
+      },
+      destroy: () => {
+        tap.call('destroy', () => qp.destroy());
+        of.destroyed?.();
+      },
+    });
+  }
+
+  private sharedReceiveQueue(
+    create: NonNullable<Device['createSharedReceiveQueue']>,
+    init: SharedReceiveQueueInit,
+  ): SharedReceiveQueue {
+    const { tap } = this;
+    const { xrc } = init;
+    const srq = tap.call('createSharedReceiveQueue', () =>
+      create({
+        ...init,
+        ...(xrc && { xrc: { domain: xrc.domain, cq: this.beneath(xrc.cq) } }),
+        onEvent: (event) => tap.handler('shared receive queue event', () => init.onEvent(event)),
+      }),
+    );
+    const of = tap.sharedReceiveQueue(srq, init);
+    let submitted = srq.ring.submissions.producer;
+    return this.wrapped<SharedReceiveQueue>(srq, {
+      ringDoorbell: () => {
+        const { ring } = srq;
+        const { producer } = ring.submissions;
+        if (((producer - submitted) | 0) > 0) of.receives?.(ring, submitted, producer);
+        submitted = producer;
+        try {
+          tap.call('ringDoorbell', () => srq.ringDoorbell());
+        } catch (error) {
+          // What was refused is offered again, or other slots in its place.
+          submitted = srq.ring.submissions.consumer;
+          throw error;
+        }
+      },
+      setLimit: (limit) => tap.call('setLimit', () => srq.setLimit(limit)),
+      resize: (maxWr) => tap.call('resize', () => srq.resize(maxWr)),
+      destroy: () => {
+        tap.call('destroy', () => srq.destroy());
+        of.destroyed?.();
+      },
+    });
+  }
+}

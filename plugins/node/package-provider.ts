@@ -1,0 +1,64 @@
+/** A provider of a package by the package's name, looked for from the module that asks. */
+import { createRequire } from 'node:module';
+import { dirname, isAbsolute } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { checkParameter } from '../../core/errors/guards.js';
+import type { ConfiguredProvider } from '../../core/spi/index.js';
+import { StaticProvider } from '../../core/registry/static-provider.js';
+
+/** Where a name is a package, and what the provider is to be told. */
+export interface PackageOptions {
+  /**
+   * `import.meta.url` of the module that asks (or the path of its file): the name is then a
+   * package's entry, found as an import of that module finds it, and nowhere else. The working
+   * directory has no say in it.
+   */
+  readonly from?: string;
+  /** With `from`: the provider's parameters, as the seventh field of a line of dat.conf. */
+  readonly iaParams?: string;
+}
+
+const OPERATION = 'openIa';
+const API = { api: 'u', versionMajor: 2, versionMinor: 0, isThreadSafe: false } as const;
+
+/**
+ * @param name `@acme/dapl-provider`, or a path that starts with a dot, from the module's folder
+ * @throws DatError DAT_INVALID_PARAMETER; DAT_PROVIDER_NOT_FOUND when nothing is found, does not
+ * load, exports no `datProviderInit`, or refuses its parameters
+ */
+export async function packageProvider(
+  name: string,
+  { from, iaParams = '' }: PackageOptions,
+): Promise<ConfiguredProvider> {
+  const file = fileOf(from);
+  const isFile = file !== undefined;
+  checkParameter(OPERATION, 2, 'from', from, isFile, 'import.meta.url, or the path of a file');
+  const isText = typeof iaParams === 'string';
+  checkParameter(OPERATION, 2, 'iaParams', iaParams, isText, 'text, as in dat.conf');
+  const line = { ...API, iaName: name, libPath: name, iaParams, isDefault: true };
+  const provider = { providerId: name, providerMajor: 0, providerMinor: 0, platformParams: '' };
+  return new StaticProvider(
+    { ...line, ...provider },
+    (libPath) => import(pathToFileURL(resolved(libPath, file!)).href),
+  ).plugin();
+}
+
+function fileOf(from: unknown): string | undefined {
+  if (typeof from !== 'string') return undefined;
+  try {
+    const file = from.startsWith('file:') ? fileURLToPath(from) : from;
+    return isAbsolute(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @throws Error that says from where it was looked for */
+function resolved(name: string, file: string): string {
+  try {
+    return createRequire(file).resolve(name);
+  } catch (cause) {
+    const { code = 'not found' } = cause as NodeJS.ErrnoException;
+    throw new Error(`no such entry for ${dirname(file)} (${code})`, { cause });
+  }
+}

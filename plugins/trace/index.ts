@@ -1,0 +1,159 @@
+/**
+ * What crosses the provider contract, line by line (`dapl/plugins/trace`): connections and what
+ * becomes of them, states and events of queue pairs, work requests and their completions. For any
+ * provider; what the consumer itself sees is `DAPL_LOG` (docs/logging.md).
+ */
+import {
+  BOOLEAN,
+  checkOptions,
+  checkValue,
+  FUNCTION,
+  optional,
+} from '../../core/spi/checks/index.js';
+import { refusing } from '../../core/spi/consumer-errors.js';
+import {
+  type Clock,
+  type CmConnection,
+  type CmEvent,
+  type CmModule,
+  type ConfiguredProvider,
+  type Device,
+  PROVIDER,
+} from '../../core/spi/index.js';
+import { decorate, observedDevice, over, type Over } from '../../core/spi/decorators/index.js';
+import {
+  acceptText,
+  completionText,
+  connectText,
+  eventText,
+  listenText,
+  qpEventText,
+  rejectText,
+  requestedText,
+  requestText,
+  stateText,
+} from './texts.js';
+
+export interface TraceEntry {
+  /** By the device's clock, in microseconds: under mock, virtual time. */
+  readonly timeUs: number;
+  /** `name` of the device. */
+  readonly device: string;
+  readonly part: 'connection' | 'queue-pair' | 'request' | 'completion';
+  /** `qp 17 send 4: RDMA_WRITE, 4096 bytes`. */
+  readonly text: string;
+}
+
+export interface TraceOptions {
+  /** Default: lines on standard error, as `traceLine` has them. */
+  readonly write?: (entry: TraceEntry) => void;
+  /** Work requests and completions too; default true. */
+  readonly requests?: boolean;
+}
+
+const OPTIONS = { write: optional(FUNCTION), requests: optional(BOOLEAN) };
+
+/** `      12.4 us  softroce 10.0.0.1  qp 17 send 4: SEND, 5 bytes`. */
+export function traceLine({ timeUs, device, text }: TraceEntry): string {
+  return `${timeUs.toFixed(1).padStart(12)} us  ${device}  ${text}`;
+}
+
+/**
+ * The provider with a trace of its device and its CM module.
+ * @throws DatError DAT_INVALID_PARAMETER for options that are none
+ */
+export function trace(
+  provider: ConfiguredProvider,
+  options: TraceOptions = {},
+): ConfiguredProvider {
+  const refuse = refusing('trace');
+  checkValue('the provider', provider, PROVIDER, refuse);
+  checkOptions(options, OPTIONS, refuse);
+  const { write = toStandardError, requests = true } = options;
+  let name = provider.instance.deviceKey;
+  const teller =
+    (clock: Clock): Tell =>
+    (part, text) =>
+      write({ timeUs: clock.now(), device: name, part, text });
+  return decorate(
+    provider,
+    {
+      device: (inner, { clock }) => {
+        ({ name } = inner);
+        return traced(inner, clock, teller(clock), requests);
+      },
+      cm: (inner, { clock }) => tracedCm(inner, teller(clock)),
+    },
+    { name: 'trace' },
+  );
+}
+
+type Tell = (part: TraceEntry['part'], text: string) => void;
+
+function toStandardError(entry: TraceEntry): void {
+  process.stderr.write(`${traceLine(entry)}\n`);
+}
+
+function traced(device: Device, clock: Clock, tell: Tell, requests: boolean): Over<Device> {
+  return observedDevice(device, clock, {
+    changed: (qpn, state) => tell('queue-pair', stateText(qpn, state)),
+    event: (qpn, event) => tell('queue-pair', qpEventText(qpn, event)),
+    ...(requests && {
+      posted: (request) => tell('request', requestText(request)),
+      completed: (completion) => tell('completion', completionText(completion)),
+    }),
+  });
+}
+
+function tracedCm(cm: CmModule, tell: Tell): Over<CmModule> {
+  const told =
+    (qpn: number, onEvent: (event: CmEvent) => void) =>
+    (event: CmEvent): void => {
+      tell('connection', eventText(qpn, event));
+      onEvent(event);
+    };
+  /** What the consumer ends has no event where it waits for none. */
+  const ending = (qpn: number, connection: CmConnection): CmConnection =>
+    over<CmConnection>(connection, {
+      disconnect: () => {
+        tell('connection', `qp ${qpn} disconnect`);
+        connection.disconnect();
+      },
+      abandon: () => {
+        tell('connection', `qp ${qpn} abandon`);
+        connection.abandon();
+      },
+    });
+  return {
+    listen: (options) => {
+      tell('connection', listenText(options));
+      const { onRequest } = options;
+      if (onRequest === undefined) return cm.listen(options);
+      return cm.listen({
+        ...options,
+        onRequest: (request) => {
+          tell('connection', requestedText(request));
+          onRequest(
+            over(request, {
+              accept: (accepting): CmConnection => {
+                const { qpn } = accepting.qp;
+                tell('connection', acceptText(qpn));
+                const onEvent = told(qpn, accepting.onEvent);
+                return ending(qpn, request.accept({ ...accepting, onEvent }));
+              },
+              reject: (rejecting) => {
+                tell('connection', rejectText(rejecting));
+                request.reject(rejecting);
+              },
+            }),
+          );
+        },
+      });
+    },
+    connect: (options) => {
+      const { qpn } = options.qp;
+      tell('connection', connectText(options));
+      return ending(qpn, cm.connect({ ...options, onEvent: told(qpn, options.onEvent) }));
+    },
+  };
+}

@@ -1,0 +1,82 @@
+/** A provider that is its packet port: all else is the software HCA and the modules over it. */
+import { checkOptions, FUNCTION, TEXT } from '../../core/spi/checks/index.js';
+import { refusing } from '../../core/spi/consumer-errors.js';
+import {
+  CM,
+  type ConfiguredProvider,
+  definePlugin,
+  MAD,
+  PACKET_PORT,
+  type PacketPort,
+  part,
+  token,
+  XRC,
+} from '../../core/spi/index.js';
+import { cm } from '../../plugins/cm/index.js';
+import { mad } from '../../plugins/mad/index.js';
+import { xrc } from '../../plugins/xrc/index.js';
+import { type HcaParameters, PARAMETERS, parametersOf } from '../hca/common/parameters.js';
+import { bindNode, monotonicClock } from '../host/index.js';
+import { HcaNode } from './hca-node.js';
+
+export interface HcaProviderOptions {
+  /** Of the plugin: lower-case letters, digits and dashes; errors name it. */
+  readonly name: string;
+  /** Two providers of one name and key share one device of the process. */
+  readonly key: string;
+  /** Opens the port, when the device opens. What it throws as SpiError is the consumer's answer. */
+  readonly port: () => PacketPort | Promise<PacketPort>;
+  /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
+  readonly parameters?: Partial<HcaParameters>;
+}
+
+const OPTIONS = { name: TEXT, key: TEXT, port: FUNCTION, parameters: PARAMETERS };
+
+/**
+ * A configured provider over a packet port: reliable and unreliable connections, datagrams, XRC,
+ * shared receive queues and memory windows, with MAD, CM and XRC modules.
+ *
+ *     export const acme = (card: string): ConfiguredProvider =>
+ *       hcaProvider({ name: 'acme', key: card, port: () => openAcmePort(card) });
+ *
+ * @throws DatError DAT_INVALID_PARAMETER; TypeError for a name that no plugin may have
+ */
+export function hcaProvider(options: HcaProviderOptions): ConfiguredProvider {
+  checkOptions(options, OPTIONS, refusing('hcaProvider'));
+  const { name, key } = options;
+  const parameters = parametersOf(options.parameters);
+  const node = token<HcaNode>(`${name}/node`);
+  const plugin = definePlugin<undefined>(
+    {
+      name,
+      kind: 'provider',
+      sdkVersion: '1.0',
+      requires: [],
+      provides: ['rc', 'uc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+    },
+    () => ({
+      deviceKey: key,
+      async open(registrar, logger): Promise<void> {
+        const opened = await options.port();
+        registrar.bind(PACKET_PORT, () => opened);
+        registrar.bind(
+          node,
+          part(
+            { port: PACKET_PORT },
+            ({ port }) => new HcaNode({ name: `${name} ${key}`, port, logger, parameters }),
+          ),
+        );
+        bindNode(registrar, node, monotonicClock);
+        registrar.bind(MAD, mad({}));
+        registrar.bind(CM, cm({}));
+        registrar.bind(XRC, xrc({}));
+        registrar.onOpen(
+          part({ node, cm: CM }, (made) =>
+            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),
+          ),
+        );
+      },
+    }),
+  );
+  return plugin();
+}

@@ -1,0 +1,67 @@
+/** Unreliable connections and datagrams, where nothing gets lost on the way. */
+import assert from 'node:assert/strict';
+import { GRH_LENGTH, QpState, QpType, WcOpcode, WrOpcode } from 'dapl/spi';
+import { type End, QKEY } from './end.js';
+import { deviceGroup, type World } from './world.js';
+
+function datagrams(world: World): { readonly a: End; readonly b: End } {
+  const { a, b } = world.ends({ type: QpType.UD });
+  for (const end of [a, b]) {
+    end.qp.modify({ state: QpState.RTR });
+    end.qp.modify({ state: QpState.RTS, sendPsn: 1 });
+  }
+  return { a, b };
+}
+
+export const unreliable = deviceGroup('Unreliable', (claim) => {
+  claim(
+    'a connection without acknowledgements carries sends and writes',
+    async (world) => {
+      const { a, b } = world.connected({ type: QpType.UC });
+      a.fill(0, 5000, 3);
+      b.receive({ offset: 8192, length: 8192 });
+      const pieces = [{ offset: 0, length: 5000 }];
+      const remote = { address: b.address(32_768), rkey: b.region.rkey };
+      a.send({ opcode: WrOpcode.RDMA_WRITE, pieces, remote }, { pieces });
+      assert.deepEqual(await world.statuses(a, 2), ['SUCCESS', 'SUCCESS']);
+      assert.equal((await world.completions(b, 1))[0]?.bytes, 5000);
+      assert.deepEqual(b.memory.slice(8192, 13_192), a.memory.slice(0, 5000));
+      assert.deepEqual(b.memory.slice(32_768, 37_768), a.memory.slice(0, 5000));
+    },
+    ['uc'],
+  );
+
+  claim(
+    'a datagram comes with room for a GRH in front',
+    async (world) => {
+      const { a, b } = datagrams(world);
+      const vector = { gid: world.passive.gids[0]!, localGidIndex: 0 };
+      const { handle } = world.active.createAddressHandle(a.pd, vector);
+      a.fill(0, 100, 6);
+      b.receive({ offset: 0, length: 256 });
+      const to = { handle, qpn: b.qp.qpn, qkey: QKEY };
+      a.send({ pieces: [{ offset: 0, length: 100 }], to });
+      const [received] = await world.completions(b, 1);
+      assert.deepEqual([received?.opcode, received?.bytes], [WcOpcode.RECV, 100 + GRH_LENGTH]);
+      assert.deepEqual(b.memory.slice(GRH_LENGTH, GRH_LENGTH + 100), a.memory.slice(0, 100));
+      assert.deepEqual(await world.statuses(a, 1), ['SUCCESS']);
+    },
+    ['ud'],
+  );
+
+  claim(
+    'a datagram with another Q_Key does not come in',
+    async (world) => {
+      const { a, b } = datagrams(world);
+      const vector = { gid: world.passive.gids[0]!, localGidIndex: 0 };
+      const { handle } = world.active.createAddressHandle(a.pd, vector);
+      b.receive({ offset: 0, length: 256 });
+      const to = { handle, qpn: b.qp.qpn, qkey: QKEY + 1 };
+      a.send({ pieces: [{ offset: 0, length: 10 }], to });
+      assert.deepEqual(await world.statuses(a, 1), ['SUCCESS']);
+      await world.quiet();
+      assert.deepEqual(b.take(), []);
+    },
+    ['ud'],
+  );
+});

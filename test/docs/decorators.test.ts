@@ -1,0 +1,48 @@
+// docs/decorators.md has every rule of the guard and every metric, as the code has them.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { METRICS } from 'dapl/plugins/metrics';
+import { SDK_VERSION } from 'dapl/spi';
+import { BREACHES } from 'dapl/spi/decorators';
+
+const page = (name: string): string =>
+  readFileSync(join(import.meta.dirname, '../../../docs', name), 'utf8');
+
+/** Cells of the rows whose first cell is code that begins so. */
+function rows(text: string, prefix: string): string[][] {
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(`| \`${prefix}`))
+    .map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')));
+}
+
+describe('docs/decorators.md', () => {
+  const text = page('decorators.md');
+
+  it('has each rule of the guard, in its words', () => {
+    const [, part = ''] = text.split('## strict\n');
+    const section = part.split('\n## ')[0] ?? '';
+    assert.deepEqual(
+      rows(section, ''),
+      Object.entries(BREACHES).map(([rule, demand]) => [rule, demand]),
+    );
+  });
+
+  it('has each metric, its labels and its help', () => {
+    const wanted = Object.values(METRICS).map(({ name, labels, help }) => [
+      name,
+      labels.join(', '),
+      help,
+    ]);
+    assert.deepEqual(rows(text, 'dapl_'), wanted);
+  });
+});
+
+describe('the changelog of the SDK in docs/spi.md', () => {
+  it('begins with the present version', () => {
+    const [, part = ''] = page('spi.md').split('## Versions\n');
+    const [newest] = rows(part, '');
+    assert.equal(newest?.[0], SDK_VERSION);
+  });
+});
