@@ -99,10 +99,11 @@ async function runTest(lab: Lab, name: string, preloaded: string): Promise<Outco
   await target.waitForOutput(/^serving/m, START_TIMEOUT_MS);
   try {
     const urls = new Array<string>(paths).fill(`iser://${lab.host.ipv4}:3260/${NAME}/0`);
+    const seconds = Math.ceil(patience(TEST_TIMEOUT_MS) / 1000);
     const { code, stdout, stderr } = await lab
       .guest(0)
       .run(
-        `timeout -s KILL ${Math.ceil(patience(TEST_TIMEOUT_MS) / 1000)} env LD_PRELOAD=${preloaded} ` +
+        `timeout -s KILL ${seconds} env LD_PRELOAD=${preloaded} ` +
           `iscsi-test-cu -d -n -V -t ALL.${name} ${urls.join(' ')} 2>&1`,
         { timeoutMs: 2 * TEST_TIMEOUT_MS },
       );
