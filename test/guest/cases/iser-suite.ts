@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
-import { explanation, FAILURES, NOT_OVER_ISER, SKIPS } from '../../iscsi/explained.js';
+import { explanation, FAILURES_OVER_ISER, NOT_OVER_ISER, SKIPS } from '../../iscsi/explained.js';
 import { type Outcome, outcomeOf, type Verdict } from '../../iscsi/outcome.js';
 import { listTests, needsOf } from '../../iscsi/suite.js';
+import { patience } from '../../support/patience.js';
 import type { Lab } from '../lab.js';
 import { repositoryRoot, sourceDir } from '../paths.js';
 import { runDir } from '../sandbox.js';
@@ -12,7 +13,7 @@ import type { Case } from '../suite.js';
 
 const NAME = 'iqn.2026-01.io.dapl:suite';
 const START_TIMEOUT_MS = 60_000;
-const TEST_TIMEOUT_S = 60;
+const TEST_TIMEOUT_MS = 60_000;
 /** Cases of the suite, so that each is as long as others. */
 const PARTS = 8;
 /** Of all 230, as many in each part. */
@@ -66,7 +67,9 @@ async function runPart(lab: Lab, part: number): Promise<void> {
   const all = summary(`${tests.length} in this run so far`, ofAllParts);
   const of = (verdict: Verdict): string[] =>
     [...outcomes].filter(([, each]) => each.verdict === verdict).map(([name]) => name);
-  const unexplained = of('failed').filter((name) => explanation(FAILURES, name) === undefined);
+  const unexplained = of('failed').filter(
+    (name) => explanation(FAILURES_OVER_ISER, name) === undefined,
+  );
   assert.deepEqual(
     unexplained.map((name) => [name, outcomes.get(name)?.reasons]),
     [],
@@ -96,12 +99,13 @@ async function runTest(lab: Lab, name: string, preloaded: string): Promise<Outco
   await target.waitForOutput(/^serving/m, START_TIMEOUT_MS);
   try {
     const urls = new Array<string>(paths).fill(`iser://${lab.host.ipv4}:3260/${NAME}/0`);
+    const seconds = Math.ceil(patience(TEST_TIMEOUT_MS) / 1000);
     const { code, stdout, stderr } = await lab
       .guest(0)
       .run(
-        `timeout -s KILL ${TEST_TIMEOUT_S} env LD_PRELOAD=${preloaded} ` +
+        `timeout -s KILL ${seconds} env LD_PRELOAD=${preloaded} ` +
           `iscsi-test-cu -d -n -V -t ALL.${name} ${urls.join(' ')} 2>&1`,
-        { timeoutMs: 2000 * TEST_TIMEOUT_S },
+        { timeoutMs: 2 * TEST_TIMEOUT_MS },
       );
     const output = stdout + stderr;
     return outcomeOf({ output, exitCode: code ?? undefined, signal: undefined });

@@ -133,6 +133,7 @@ export class StrangerCm implements CmModule {
 }
 
 export class Connection implements CmConnection {
+  readonly localPort = 0; // its requests have no port
   state = 'connecting';
   isOver = false;
   private peer: Connection | undefined;
