@@ -77,8 +77,8 @@ describe('rsocket: the share of a connection', () => {
       near.at(-1)?.stream.abort();
       await assert.rejects(writes.pop() as Promise<void>, { code: 'EPIPE' });
       await Promise.all(writes);
-      // Windows of their own would be 10 MiB. They begin one after the other, in turn with a smaller
-      // share: the sum is the most that there can be.
+      // Windows of their own would be 10 MiB. They begin one after the other, each with a smaller
+      // share than the last: their sum is the most that there can be.
       const shares = near.map((_, at) => Math.min(2 ** 19, TOGETHER_BYTES / (at + 1)));
       const bound = shares.reduce((sum, share) => sum + share, 0);
       assert.ok(bound < 7 * 2 ** 20);
