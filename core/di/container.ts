@@ -164,7 +164,7 @@ export class DeviceContainer implements Registrar {
     });
   }
 
-  /** All that there is of it would wrap what is not there: for others that is as good as nothing. */
+  /** All that there is of it would wrap what is not there: that is as good as nothing. */
   private isHollow(token: Token<unknown>): boolean {
     const [lowest] = this.levelsOf(token);
     return Object.values(lowest?.part.inject ?? {})

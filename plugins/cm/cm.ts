@@ -29,7 +29,7 @@ import {
   type Timers,
   WcStatus,
 } from '../../core/spi/index.js';
-import { FlightLog } from '../../core/spi/internal.js';
+import { FlightLog } from '../../core/spi/internal/index.js';
 import { ActiveConnection } from './connection/active.js';
 import { Admission, type AdmissionLimits } from './admission/admission.js';
 import { checkConnectOptions, checkPeer } from './common/checks.js';

@@ -15,7 +15,6 @@ import {
   RX,
   Timer,
   type Timers,
-  TX,
 } from '../../core/spi/index.js';
 import type { FaultScript } from '../../providers/hca/faults/fault-script.js';
 import {
@@ -151,7 +150,7 @@ export class FaultyPort extends ForwardingPort {
       if (action === undefined) continue;
       if (next < i) next = super.send(next, i);
       if (next < i) return next;
-      if (action.type === 'duplicate' && (next = super.send(i, i + 1)) === i) return i;
+      if (action.type === 'duplicate' && super.send(i, i + 1) === i) return i;
       this.befallLeaving(i, action);
       next = i + 1;
     }

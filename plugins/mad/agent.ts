@@ -16,7 +16,7 @@ import {
   WcStatus,
 } from '../../core/spi/index.js';
 import { MadSend, type MadSendInit, type MadSendOwner, type MadSendServices } from './mad-send.js';
-import { responseKey } from './response-key.js';
+import { responseKey } from './wire/response-key.js';
 import { type RmppHost, type RmppServices, RmppTransfers } from './rmpp-transfers.js';
 import { checkSend } from './send-checks.js';
 import { type Destination, SingleMad } from './transmission.js';

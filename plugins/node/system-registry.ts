@@ -45,8 +45,9 @@ export function systemRegistry(): Promise<Registry> {
  */
 export async function openIa(
   target: OpenTarget,
-  { from, iaParams, ...options }: OpenIaOptions & PackageOptions = {},
+  options: OpenIaOptions & PackageOptions = {},
 ): Promise<Ia> {
+  const { from, iaParams, ...rest } = options;
   if (from === undefined && iaParams === undefined) {
     return (await registryFor(target)).openIa(target, options);
   }
@@ -55,7 +56,7 @@ export async function openIa(
     ...(from !== undefined && { from }),
     ...(iaParams !== undefined && { iaParams }),
   });
-  return createRegistry({ decorate: captureIfAsked }).openIa(provider, options);
+  return createRegistry({ decorate: captureIfAsked }).openIa(provider, rest);
 }
 
 /** A provider at hand needs no dat.conf, not even one that cannot be read. */

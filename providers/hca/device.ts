@@ -27,7 +27,7 @@ import {
   SpiError,
   type XrcDomainHandle,
 } from '../../core/spi/index.js';
-import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal.js';
+import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { HcaCounters } from './common/counters.js';
 import type { Hca } from './hca.js';

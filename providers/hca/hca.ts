@@ -10,7 +10,7 @@ import {
   type Random,
   type TimerWheel,
 } from '../../core/spi/index.js';
-import { FlightLog, Slab } from '../../core/spi/internal.js';
+import { FlightLog, Slab } from '../../core/spi/internal/index.js';
 import { AddressHandleTable } from './ud/address-handle.js';
 import type { CompletionHost, SoftCompletionQueue } from './completions/completion-queue.js';
 import { HcaCounters } from './common/counters.js';

@@ -14,7 +14,12 @@ function rows(text: string, prefix: string): string[][] {
   return text
     .split('\n')
     .filter((line) => line.startsWith(`| \`${prefix}`))
-    .map((line) => line.split('|').slice(1, -1).map((cell) => cell.trim().replaceAll('`', '')));
+    .map((line) =>
+      line
+        .split('|')
+        .slice(1, -1)
+        .map((cell) => cell.trim().replaceAll('`', '')),
+    );
 }
 
 describe('docs/decorators.md', () => {

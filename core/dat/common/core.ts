@@ -14,7 +14,7 @@ import {
   unhandled,
 } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
-import { FlightLog, Slab } from '../../spi/internal.js';
+import { FlightLog, Slab } from '../../spi/internal/index.js';
 import type { IaContext } from './context.js';
 import { nextHandleId } from './handle.js';
 import { checkEvd, type EvdUse } from './private-evd.js';

@@ -1,6 +1,6 @@
 /** The transitions of an endpoint, as rows of the adapter's flight log, and in words. */
 import { nameOf } from '../../spi/index.js';
-import type { FlightLog } from '../../spi/internal.js';
+import type { FlightLog } from '../../spi/internal/index.js';
 import { EP_TRANSITIONS, EpState, type EpStateName, type EpTrigger } from './states.js';
 
 /** Why a state is another: a trigger, or a call that came to nothing. */

@@ -4,7 +4,7 @@
  */
 import { readCounters } from '../../evd/index.js';
 import { WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';
-import { Piece, type Slab } from '../../spi/internal.js';
+import { Piece, type Slab } from '../../spi/internal/index.js';
 
 /** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
 const EP_COUNTERS = {

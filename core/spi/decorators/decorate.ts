@@ -85,12 +85,9 @@ function layer<K extends ModuleKind>(
   const plugin = definePlugin<ModuleKind, typeof inject, unknown>(
     { ...meta, inject },
     ({ inner: part, clock, logger }) =>
-      over<ModuleTypes[K]>(
-        part as ModuleTypes[K],
-        decorator(part as ModuleTypes[K], { clock, logger }),
-      ),
+      over<ModuleTypes[K]>(part, decorator(part, { clock, logger })),
   );
-  return plugin() as ConfiguredModule;
+  return plugin();
 }
 
 /**

@@ -19,4 +19,4 @@ export {
   type ObserverFactory,
 } from './observe.js';
 export { over, type Over } from './over.js';
-export { type Breach, BREACHES, type BreachRule, strict, strictDevice } from './strict/strict.js';
+export { type Breach, BREACHES, type BreachRule, strict, strictDevice } from './strict.js';

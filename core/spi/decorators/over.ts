@@ -10,7 +10,7 @@ export type Over<T> = { [Name in keyof T]?: T[Name] | undefined };
 export function over<T extends object>(inner: T, members: Over<T>): T {
   // Members of a frozen object could not be replaced by a proxy of that object itself.
   const shell = Object.create(Object.getPrototypeOf(inner) as object | null) as T;
-  return new Proxy(shell, new Layer(inner, members) as ProxyHandler<T>);
+  return new Proxy<T>(shell, new Layer(inner, members));
 }
 
 class Layer implements ProxyHandler<object> {

@@ -85,25 +85,13 @@ class Wrapping {
 
   members(): Over<Device> {
     const { device, tap } = this;
-    const { createSharedReceiveQueue, createMemoryWindow, createXrcDomain } = device;
-    return {
+    const members: Over<Device> = {
       createProtectionDomain: () =>
         tap.call('createProtectionDomain', () => device.createProtectionDomain()),
       createCompletionQueue: (init) => this.completionQueue(init),
       createQueuePair: (init) => this.queuePair(init),
       createAddressHandle: (pd, vector): AddressHandle =>
         tap.call('createAddressHandle', () => device.createAddressHandle(pd, vector)),
-      createSharedReceiveQueue:
-        createSharedReceiveQueue &&
-        ((init) => this.sharedReceiveQueue(createSharedReceiveQueue.bind(device), init)),
-      createMemoryWindow:
-        createMemoryWindow &&
-        ((pd, type) =>
-          tap.call('createMemoryWindow', () => createMemoryWindow.call(device, pd, type))),
-      createXrcDomain:
-        createXrcDomain &&
-        ((sharing): XrcDomainHandle =>
-          tap.call('createXrcDomain', () => createXrcDomain.call(device, sharing))),
       setEventHandler: (handler) =>
         device.setEventHandler((event) => tap.handler('device event', () => handler(event))),
       setReportHandler: (handler) =>
@@ -111,6 +99,19 @@ class Wrapping {
       progress: () => tap.call('progress', () => device.progress()),
       close: () => tap.call('close', () => device.close()),
     };
+    // That a device lacks one of these is how it says that it cannot.
+    if (device.createSharedReceiveQueue) {
+      members.createSharedReceiveQueue = (init) => this.sharedReceiveQueue(init);
+    }
+    if (device.createMemoryWindow) {
+      members.createMemoryWindow = (pd, type) =>
+        tap.call('createMemoryWindow', () => device.createMemoryWindow!(pd, type));
+    }
+    if (device.createXrcDomain) {
+      members.createXrcDomain = (sharing): XrcDomainHandle =>
+        tap.call('createXrcDomain', () => device.createXrcDomain!(sharing));
+    }
+    return members;
   }
 
   /** The device's own object. */
@@ -224,14 +225,11 @@ class Wrapping {
     });
   }
 
-  private sharedReceiveQueue(
-    create: NonNullable<Device['createSharedReceiveQueue']>,
-    init: SharedReceiveQueueInit,
-  ): SharedReceiveQueue {
+  private sharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     const { tap } = this;
     const { xrc } = init;
     const srq = tap.call('createSharedReceiveQueue', () =>
-      create({
+      this.device.createSharedReceiveQueue!({
         ...init,
         ...(xrc && { xrc: { domain: xrc.domain, cq: this.beneath(xrc.cq) } }),
         onEvent: (event) => tap.handler('shared receive queue event', () => init.onEvent(event)),

@@ -10,7 +10,7 @@ import {
   type Gid,
   type Timers,
 } from '../../../core/spi/index.js';
-import { NO_ROW } from '../../../core/spi/internal.js';
+import { NO_ROW } from '../../../core/spi/internal/index.js';
 import { aprOf } from '../messages/apr.js';
 import { type CmAction, type CmInput, type CmRole, type CmState, transition } from './states.js';
 import type { ConnectionTable } from './table.js';

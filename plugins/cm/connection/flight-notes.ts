@@ -1,6 +1,6 @@
 /** What a connection notes of itself: numbers for the flight log, and words for them. */
 import { nameOf } from '../../../core/spi/index.js';
-import type { FlightLog } from '../../../core/spi/internal.js';
+import type { FlightLog } from '../../../core/spi/internal/index.js';
 import { CM_INPUTS, CM_STATES, type CmInput, type CmState } from './states.js';
 import { CM_ATTRIBUTE, type CmMessageName } from '../wire/attribute-id.js';
 import { rejectReasonName } from '../wire/reject-reason.js';

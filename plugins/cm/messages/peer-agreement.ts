@@ -10,7 +10,7 @@ import {
   PATH_MTU_BYTES,
   type PeerTerms,
 } from '../../../core/spi/index.js';
-import { offersOf, PEER_AGREEMENT } from '../../../core/spi/internal.js';
+import { offersOf, PEER_AGREEMENT } from '../../../core/spi/internal/index.js';
 import { transportOf } from '../common/transport.js';
 import type { CmReq } from '../wire/req.js';
 

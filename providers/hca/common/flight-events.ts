@@ -8,7 +8,7 @@ import {
   REFUSAL_CODES,
   WcStatus,
 } from '../../../core/spi/index.js';
-import type { FlightLog } from '../../../core/spi/internal.js';
+import type { FlightLog } from '../../../core/spi/internal/index.js';
 import { causeOf, neverAnswered } from './report-words.js';
 
 export const FLIGHT = {

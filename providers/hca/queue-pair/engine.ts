@@ -1,6 +1,6 @@
 /** What queue pairs stand on: the parts of the software HCA that all of them share. */
 import type { PacketPort, TimerWheel, WcStatus } from '../../../core/spi/index.js';
-import type { FlightLog, Slab } from '../../../core/spi/internal.js';
+import type { FlightLog, Slab } from '../../../core/spi/internal/index.js';
 import type { HcaCounters } from '../common/counters.js';
 import type { HcaParameters } from '../common/parameters.js';
 import type { ReceivedPacket } from '../common/received-packet.js';

@@ -14,7 +14,7 @@ import {
   rqeBytes,
   sqeBytes,
 } from '../../../core/spi/index.js';
-import { Piece, type Slab } from '../../../core/spi/internal.js';
+import { Piece, type Slab } from '../../../core/spi/internal/index.js';
 import {
   f64,
   flag,

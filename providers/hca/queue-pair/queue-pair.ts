@@ -21,7 +21,7 @@ import {
   WcStatus,
   WrFlags,
 } from '../../../core/spi/index.js';
-import { NO_ROW } from '../../../core/spi/internal.js';
+import { NO_ROW } from '../../../core/spi/internal/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { Engine } from './engine.js';

@@ -1,4 +1,4 @@
-/** One end of a connection at the level of verbs: its objects, and words in and out of its rings. */
+/** One end of a connection at the level of verbs: its objects, and the words of its rings. */
 import assert from 'node:assert/strict';
 import {
   Access,

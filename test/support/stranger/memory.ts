@@ -1,5 +1,5 @@
 /** Protection domains and regions of a stranger's device. */
-import { Access, type MemoryRegion, type ProtectionDomain, SpiError } from 'dapl/spi';
+import { type MemoryRegion, type ProtectionDomain, SpiError } from 'dapl/spi';
 import type { Mutant } from './mutants.js';
 
 export class StrangerMemory {
@@ -75,5 +75,3 @@ export class Domain implements ProtectionDomain {
     if (this.children > 0) throw new SpiError('EBUSY', `${this.children} objects belong to it`);
   }
 }
-
-export const REMOTE_ACCESS = { write: Access.REMOTE_WRITE, read: Access.REMOTE_READ } as const;

@@ -10,7 +10,7 @@ import {
   type QueuePair,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import { offersOf, PEER_AGREEMENT, softwareGuid } from '../../../core/spi/internal.js';
+import { offersOf, PEER_AGREEMENT, softwareGuid } from '../../../core/spi/internal/index.js';
 import { agreementOf } from '../../../plugins/cm/messages/peer-agreement.js';
 import { parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmHcaPair } from '../../support/cm-hca-pair.js';

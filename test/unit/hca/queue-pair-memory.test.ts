@@ -8,7 +8,7 @@ import {
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import { Slab } from '../../../core/spi/internal.js';
+import { Slab } from '../../../core/spi/internal/index.js';
 import {
   ATTRIBUTES,
   ConnectionMemory,

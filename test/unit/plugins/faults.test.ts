@@ -93,7 +93,7 @@ describe('A faulty provider', () => {
     assert.throws(() => faulty.assertFaultsHit(), /packets: drop of opcode "RC_ACKNOWLEDGE"/);
   });
 
-  it('refuses rules of packets where there is no packet port, before and after opening', async () => {
+  it('refuses rules of packets without a packet port, before and after opening', async () => {
     const pair: ProviderPair = PROVIDER_PAIRS["a stranger's"]!();
     const rule: PacketFaultRule = { action: { type: 'drop' } };
     const before = faults(pair.active);

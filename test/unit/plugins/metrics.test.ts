@@ -41,9 +41,8 @@ describe('Metrics of a provider', () => {
       const one = (line: string): void =>
         assert.ok(text.includes(`${line} 1\n`), `${line}\n${text}`);
       one(`dapl_connection_events_total{device="${device}",event="established"}`);
-      one(
-        `dapl_connection_events_total{device="${pair.passive.instance.deviceKey}",event="requested"}`,
-      );
+      const { deviceKey } = pair.passive.instance;
+      one(`dapl_connection_events_total{device="${deviceKey}",event="requested"}`);
       assert.match(text, /dapl_request_duration_seconds_count\{.*opcode="SEND"\} [1-9]/);
       assert.match(text, /dapl_completions_total\{.*kind="receive",.*status="SUCCESS"\} [1-9]/);
     });

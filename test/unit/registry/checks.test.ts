@@ -70,10 +70,10 @@ describe('registry', () => {
       register('2.0'),
       code,
       'DAT_MAJOR_NOT_FOUND',
-      /"p" was written for SDK 2\.0, and this is SDK 1\.0: other majors .* for SDK 1, or a dapl/,
+      /"p" was written for SDK 2\.0, and this is SDK 1\.1: other majors .* for SDK 1, or a dapl/,
     );
     const newer =
-      /SDK 1\.9, and this is SDK 1\.0, which lacks what it may use .* \(update dapl, or/;
+      /SDK 1\.9, and this is SDK 1\.1, which lacks what it may use .* \(update dapl, or/;
     fails(register('1.9'), code, 'DAT_MINOR_NOT_FOUND', newer);
   });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { FlightLog, NO_ROW } from '../../../core/spi/internal.js';
+import { FlightLog, NO_ROW } from '../../../core/spi/internal/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 
 const MOST = 128;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Piece, Slab, pieceBytes } from '../../../core/spi/internal.js';
+import { Piece, Slab, pieceBytes } from '../../../core/spi/internal/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 
 function wordsOf(piece: Piece, bytes: number): Uint32Array {

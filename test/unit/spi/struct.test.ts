@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { Piece, Slab } from '../../../core/spi/internal.js';
+import { Piece, Slab } from '../../../core/spi/internal/index.js';
 import { f64, flag, struct, u32, withFields, withRows } from '../../../core/spi/layout/struct.js';
 
 const HEAD = struct({ count: u32, open: flag, sum: f64(-Infinity), last: u32 });

@@ -6,8 +6,8 @@ import type {
   CmEvent,
   CmModule,
   CmRequest,
-} from '../../cm.js';
-import { over, type Over } from '../over.js';
+} from '../cm.js';
+import { over, type Over } from './over.js';
 import type { Report } from './breaches.js';
 import type { CallDepth } from './call-depth.js';
 
@@ -64,8 +64,7 @@ export function strictCm(cm: CmModule, depth: CallDepth, report: Report): Over<C
       accept: (options) => connected('accept', options, (each) => inner.accept(each)),
       reject: (options) => depth.call('reject', () => inner.reject(options)),
     });
-  const { resolve } = cm;
-  return {
+  const members: Over<CmModule> = {
     connect: (options) => connected('connect', options, (each) => cm.connect(each)),
     listen: (options) => {
       const { onRequest, onResolve } = options;
@@ -82,15 +81,16 @@ export function strictCm(cm: CmModule, depth: CallDepth, report: Report): Over<C
         }),
       );
     },
-    resolve:
-      resolve &&
-      ((options) =>
-        depth.call('resolve', () =>
-          resolve.call(cm, {
-            ...options,
-            onResult: (result) => depth.handler('service answer', () => options.onResult(result)),
-          }),
-        )),
     close: () => depth.call('close', () => cm.close()),
   };
+  if (cm.resolve) {
+    members.resolve = (options) =>
+      depth.call('resolve', () =>
+        cm.resolve!({
+          ...options,
+          onResult: (result) => depth.handler('service answer', () => options.onResult(result)),
+        }),
+      );
+  }
+  return members;
 }

@@ -1,19 +1,14 @@
 /** The rules of queues and completion queues, over a device that is listened to. */
-import type {
-  CompletionQueue,
-  QueuePair,
-  QueuePairInit,
-  SharedReceiveQueue,
-} from '../../device.js';
-import { AsyncEventType, QpState } from '../../ib.js';
-import type { Ring } from '../../layout/ring.js';
-import { completionAt, indices, type ObservedCompletion, receiveAt, sendAt } from '../entries.js';
+import type { CompletionQueue, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device.js';
+import { AsyncEventType, QpState } from '../ib.js';
+import type { Ring } from '../layout/ring.js';
+import { completionAt, indices, type ObservedCompletion, receiveAt, sendAt } from './entries.js';
 import type {
   CompletionQueueTap,
   DeviceTap,
   QueuePairTap,
   SharedReceiveQueueTap,
-} from '../tapped-device.js';
+} from './tapped-device.js';
 import type { Report } from './breaches.js';
 import type { CallDepth } from './call-depth.js';
 import { QueueRules, SlotRules } from './queue-rules.js';

@@ -1,6 +1,6 @@
 /** Which completions may follow which requests, in one queue of a queue pair. */
-import { nameOf, WcStatus } from '../../ib.js';
-import type { ObservedCompletion, PostedRequest } from '../entries.js';
+import { nameOf, WcStatus } from '../ib.js';
+import type { ObservedCompletion, PostedRequest } from './entries.js';
 import type { Report } from './breaches.js';
 
 export class QueueRules {

@@ -1,11 +1,11 @@
 /** A guard over a provider, which names each breach of the contract that it sees. */
-import { checkValue, FUNCTION } from '../../checks/index.js';
-import { refusing } from '../../consumer-errors.js';
-import type { ConfiguredProvider } from '../../define-plugin.js';
-import type { Device } from '../../device.js';
-import { decorate } from '../decorate.js';
-import type { Over } from '../over.js';
-import { tapDevice } from '../tapped-device.js';
+import { checkValue, FUNCTION } from '../checks/index.js';
+import { refusing } from '../consumer-errors.js';
+import type { ConfiguredProvider } from '../define-plugin.js';
+import type { Device } from '../device.js';
+import { decorate } from './decorate.js';
+import type { Over } from './over.js';
+import { tapDevice } from './tapped-device.js';
 import { type Breach, BREACHES, type Report } from './breaches.js';
 import { CallDepth } from './call-depth.js';
 import { strictCm } from './connection-rules.js';

@@ -1,6 +1,6 @@
 /** Each MAD that is sent is reported once. */
-import type { MadAgent, MadModule, MadSendHandle } from '../../mad.js';
-import { over, type Over } from '../over.js';
+import type { MadAgent, MadModule, MadSendHandle } from '../mad.js';
+import { over, type Over } from './over.js';
 import type { Report } from './breaches.js';
 import type { CallDepth } from './call-depth.js';
 
