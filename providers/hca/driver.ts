@@ -13,7 +13,6 @@ import {
   type PacketPortHandlers,
   type Random,
   type Scheduler,
-  type TimerEntry,
   TimerWheel,
 } from '../../core/spi/index.js';
 import { type DeviceHooks, HcaDevice } from './device.js';
@@ -55,23 +54,6 @@ export interface HcaDriverOptions {
   readonly requestPump: () => void;
 }
 
-/**
- * The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline.
- */
-class DriverTimers extends TimerWheel {
-  constructor(
-    nowUs: number,
-    private readonly onStart: () => void,
-  ) {
-    super(nowUs);
-  }
-
-  override start(timer: TimerEntry, deadlineUs: number): void {
-    super.start(timer, deadlineUs);
-    this.onStart();
-  }
-}
-
 export class HcaDriver implements Scheduler {
   readonly device: HcaDevice;
   /** For modules and core too. */
@@ -88,7 +70,7 @@ export class HcaDriver implements Scheduler {
     const parameters = parametersOf(options.parameters);
     checkPort(port, parameters);
     this.logger = logger;
-    this.timers = new DriverTimers(clock.now(), () => this.hca.requestPump());
+    this.timers = new TimerWheel(clock.now(), () => this.hca.requestPump());
     this.hca = new Hca({
       port,
       random,

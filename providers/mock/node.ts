@@ -13,7 +13,6 @@ import {
   type Random,
   type Scheduler,
   silentLogger,
-  type TimerEntry,
   type Timers,
 } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
@@ -60,7 +59,7 @@ export class MockNode implements HostNode {
   readonly port: MemoryPort;
   readonly driver: HcaDriver;
   readonly device: HcaDevice;
-  /** The device's wheel, for modules and core: a start outside of the pump is noticed too. */
+  /** The device's wheel: a start outside of the pump asks for one, which arms the timer. */
   readonly timers: Timers;
   readonly processHold: ProcessHold;
   readonly random: Random;
@@ -103,13 +102,7 @@ export class MockNode implements HostNode {
     this.timer = new VirtualTimer(fabric.clock, () => this.pump());
     port.watch(this.driver.portHandlers(() => this.wake()));
     this.processHold = new ProcessHoldCounter((alive) => port.setProcessHold(alive));
-    this.timers = {
-      start: (timer: TimerEntry, deadlineUs: number) => {
-        this.driver.timers.start(timer, deadlineUs);
-        this.arm();
-      },
-      stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
-    };
+    this.timers = this.driver.timers;
     fabric.addNode(this);
   }
 

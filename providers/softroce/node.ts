@@ -3,7 +3,7 @@
  * doorbell rung in consumer code leaves at the end of the present task (one microtask), so what a
  * task posts goes out in one burst; packets and deadlines wake the loop.
  */
-import type { Logger, PacketPort, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
+import type { Logger, PacketPort, Scheduler, Timers } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import {
   type HostNode,
@@ -54,7 +54,7 @@ export class SoftroceNode implements HostNode {
   readonly scheduler: Scheduler;
   readonly random = new SystemRandom();
   readonly processHold: ProcessHoldCounter;
-  /** The device's wheel; a start outside of the pump moves the real timer too. */
+  /** The device's wheel: a start outside of the pump asks for one, which arms the real timer. */
   readonly timers: Timers;
   private readonly driver: HcaDriver;
   private readonly timer: RealTimer;
@@ -96,13 +96,7 @@ export class SoftroceNode implements HostNode {
     this.scheduler = this.driver;
     this.timer = new RealTimer(monotonicClock, () => this.onWake());
     this.processHold = new ProcessHoldCounter((alive) => this.setProcessHold(alive));
-    this.timers = {
-      start: (timer: TimerEntry, deadlineUs: number) => {
-        this.driver.timers.start(timer, deadlineUs);
-        this.timer.arm(this.driver.nextDeadlineUs());
-      },
-      stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
-    };
+    this.timers = this.driver.timers;
     port.watch(this.driver.portHandlers(() => this.onWake()));
     this.device = this.driver.device;
   }
