@@ -32,12 +32,15 @@ export interface Decisions<Fact extends string, Action extends string> {
   readonly byFacts: Uint8Array;
 }
 
-/** @throws Error when no row decides a combination, or when a row decides none */
+/**
+ * @param names of the actions by their numbers; default: as the rows come
+ * @throws Error when no row decides a combination, or when a row decides none
+ */
 export function compile<const Fact extends string, const Action extends string>(
   table: DecisionTable<Fact, Action>,
+  names: readonly Action[] = [...new Set(table.rows.map(({ then }) => then))],
 ): Decisions<Fact, Action> {
   const { question, facts, rows } = table;
-  const names = [...new Set(rows.map(({ then }) => then))];
   const bitsOf = (some: readonly Fact[] = []): number =>
     some.reduce((bits, name) => bits | (1 << facts.indexOf(name)), 0);
   const masks = rows.map(({ when, unless }) => ({
