@@ -41,6 +41,8 @@ export interface HcaDriverOptions {
    * must only schedule.
    */
   readonly requestPump: () => void;
+  /** A consumer that spins has looked; `busy` if something has come, or waits to be sent. */
+  readonly onSpin?: (busy: boolean, nowUs: number) => void;
 }
 
 export class HcaDriver implements Scheduler {
@@ -50,7 +52,7 @@ export class HcaDriver implements Scheduler {
   private readonly hca: Hca;
   /** What the event loop goes by, too. */
   readonly pacer: Pacer;
-  /** What the first round of the next pump would do has been done by `progress`. */
+  /** What the first round of the next pump would do has been done by `look`. */
   private ahead = false;
   private readonly logger: Logger;
 
@@ -134,8 +136,16 @@ export class HcaDriver implements Scheduler {
     return this.device.isClosing;
   }
 
-  /** For spin loops: one round without handlers; they are left to the next pump. */
+  /** For spin loops. */
   progress(): boolean {
+    const { hca } = this;
+    const moved = this.look();
+    this.options.onSpin?.(moved || hca.sendsWaiting, hca.nowUs);
+    return moved;
+  }
+
+  /** One round without handlers; they are left to the next pump. */
+  look(): boolean {
     const { hca, pacer } = this;
     if (!pacer.looks()) return this.round();
     let moved: boolean;

@@ -63,7 +63,7 @@ export interface Looked {
   /** Its port may tell no time any more, and needs a turn of the event loop to end. */
   readonly isClosing: boolean;
   /** Looks once, without handlers; true when something has come. */
-  progress(): boolean;
+  look(): boolean;
 }
 
 const NO_PORT: Looked = {
@@ -73,7 +73,7 @@ const NO_PORT: Looked = {
   answers: 0,
   completions: 0,
   isClosing: false,
-  progress: () => false,
+  look: () => false,
 };
 
 export class EventLoop {
@@ -183,7 +183,7 @@ export class EventLoop {
     const untilUs = this.pacer.lookUntilUs(looked.nowUs);
     if (untilUs === 0) return false;
     this.pumpQueued = true;
-    while (!looked.progress()) {
+    while (!looked.look()) {
       if (looked.isClosing || looked.nowUs >= untilUs) return false;
     }
     return true;

@@ -3,6 +3,7 @@
  */
 import type { Logger, PacketPort, Scheduler, Timers } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
+import { LIMITS, SpinPacer } from '../hca/pacing/index.js';
 import {
   EventLoop,
   type HostNode,
@@ -16,6 +17,10 @@ import { SOCKET_PORT_COUNTERS, type SocketPort } from './port-options.js';
 /** When the process ends: so long for goodbyes, and for sending what they have come to. */
 const GOODBYES_US = 500_000;
 const LAST_SENDS_US = 500_000;
+
+const REST_US = LIMITS.REST_US.value;
+/** Of this process. */
+const SPIN = new SpinPacer();
 
 export interface SoftroceNodeOptions {
   readonly name: string;
@@ -41,6 +46,7 @@ export class SoftroceNode implements HostNode {
   constructor(options: SoftroceNodeOptions) {
     const { name, port: socketPort, logger, parameters } = options;
     const { mapFile, allocate } = socketPort;
+    const rest = socketPort.rest?.bind(socketPort);
     const port = options.through ?? socketPort;
     this.port = port;
     this.driver = new HcaDriver({
@@ -51,6 +57,11 @@ export class SoftroceNode implements HostNode {
       logger,
       parameters,
       requestPump: () => this.loop.request(),
+      ...(rest && {
+        onSpin: (busy, nowUs) => {
+          if (SPIN.rests(busy, nowUs)) rest(REST_US);
+        },
+      }),
       hooks: {
         portCounters: SOCKET_PORT_COUNTERS,
         onClosed: () => this.close(),

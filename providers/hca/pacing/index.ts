@@ -4,4 +4,5 @@ export { LoopPacer, type Polled } from './loop-pacer.js';
 export { Pacer } from './pacer.js';
 export { ROUND } from './pumping.js';
 export { DOORBELL, ORDER } from './sending.js';
+export { SpinPacer } from './spin-pacer.js';
 export { CONVERSATION, REQUEST } from './turning.js';

@@ -67,6 +67,16 @@ export const LIMITS = {
     unit: 'us',
     why: 'two to three times half a round trip of 8 B',
   },
+  SPIN_US: {
+    value: 200,
+    unit: 'us',
+    why: 'as ADAPTIVE_POLL_US: who has heard nothing for that long can spare the time of a wake-up',
+  },
+  REST_US: {
+    value: 200,
+    unit: 'us',
+    why: 'as long as was looked: a loop that turns after so many looks does so after twice the time',
+  },
   BULK_BYTES: {
     value: 32_768,
     unit: 'bytes',

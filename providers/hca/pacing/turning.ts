@@ -1,4 +1,4 @@
-/** How the event loop executes it: microtask, turn, or sleep until the deadline. */
+/** How the event loop executes it: microtask, turn, sleep; and when one that spins rests. */
 import { compile } from './table.js';
 
 export const REQUEST = compile({
@@ -87,6 +87,40 @@ export const CONVERSATION = compile({
       name: 'no answer',
       then: 'END',
       reason: 'the next turn of the event loop looks',
+    },
+  ],
+});
+
+export const SPIN = compile({
+  question: 'A consumer that spins has looked: does it keep its core?',
+  facts: ['BUSY', 'IN_A_ROW', 'IN_VAIN_LONG'],
+  rows: [
+    {
+      name: 'something moves',
+      when: ['BUSY'],
+      then: 'LOOK',
+      reason: 'something has come, or the port has yet to take what is sent',
+    },
+    {
+      name: 'looks between other work',
+      unless: ['IN_A_ROW'],
+      then: 'LOOK',
+      reason: 'what the consumer does between its looks is not to wait',
+      limits: ['IDLE_SLICE_US'],
+    },
+    {
+      name: 'a core with nothing to do is given up',
+      when: ['IN_VAIN_LONG'],
+      then: 'REST',
+      reason:
+        'until a packet comes, which takes the core back at once, or for a while; then it is ' +
+        'looked as long again',
+      limits: ['SPIN_US', 'REST_US'],
+    },
+    {
+      name: 'the next message may come at once',
+      then: 'LOOK',
+      reason: 'to be woken takes several times half a round trip',
     },
   ],
 });
