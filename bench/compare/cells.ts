@@ -15,8 +15,8 @@ export function isStream({ workload }: Cell): boolean {
 }
 
 /**
- * `pinned`: a core for each side. `unpinned`: all cores for both. `neighbour`: pinned, and a process
- * that never sleeps on the core of the client.
+ * `pinned`: a core for each side. `unpinned`: all cores for both. `neighbour`: pinned, and a
+ * process that never sleeps on the core of the client.
  */
 export type Arrangement = 'pinned' | 'unpinned' | 'neighbour';
 
@@ -35,7 +35,7 @@ export interface Cell {
   /** Upper bound of the path MTU; 0 for what the link carries. */
   readonly mtuBytes: number;
   readonly arrangement: Arrangement;
-  /** Memory that each side goes round in, in bytes; 0 for what is in flight, twice at the server. */
+  /** Memory that each side goes round in, in bytes; 0 for what is in flight (server: twice). */
   readonly workingSet: number;
 }
 

@@ -39,9 +39,9 @@ export function pacingPage(): string {
   return page(
     '# Pacing',
     [
-      'What a device does next, and why: the decision tables of `providers/hca/pacing`, which this page',
-      'is made of (`npm run docs`). The first row that fits decides. How they belong together:',
-      '[architecture](architecture.md#what-happens-when).',
+      'What a device does next, and why: the decision tables of `providers/hca/pacing`, which',
+      'this page is made of (`npm run docs`). The first row that fits decides. How they belong',
+      'together: [architecture](architecture.md#what-happens-when).',
     ].join('\n'),
     ...TABLES.flatMap(section),
     '## Constants',
@@ -61,23 +61,31 @@ export function remadeEvdPage(text: string): string {
 
 function promises(): string {
   const of = (name: keyof typeof LIMITS): string => `${LIMITS[name].value} ${LIMITS[name].unit}`;
-  return [
-    `- \`event\`: the process sleeps when nothing moves; a packet, a deadline or a call wakes it.`,
-    `- \`adaptive\`: the port is looked at for ${of('ADAPTIVE_POLL_US')} after each packet, ` +
-      `${of('IDLE_SLICE_US')} at a time. A consumer that answers a message, in a handler or after an ` +
-      `\`await\`, gets the next one without a turn of the event loop, for ${of('POLL_SLICE_US')}; then ` +
-      'timers and sockets of the application have their turn, whatever comes.',
-    `- \`spin\`: nothing sleeps while packets come within ${of('SPIN_US')} of one another. A loop of ` +
-      `looks that has found nothing for so long gives its core up until a packet comes, for ` +
-      `${of('REST_US')} at most, and looks as long again (softroce with its native port). One that ` +
-      `does other things for more than ${of('IDLE_SLICE_US')} between looks keeps its core.`,
-    `- All: at most ${of('MAX_PUMPS_A_TURN')} that microtasks ask for go by without a turn of the event ` +
-      `loop. ${LIMITS.EAGER_REQUESTS.value} requests of one task leave before its end, fewer right ` +
-      'behind it. Answers to several messages leave together when all microtasks have run, though each ' +
-      'is posted behind an `await` of its own. A consumer that polls or awaits has its turn between two ' +
-      'bursts, so that it can post receives again; one that has not come for ' +
-      `${of('PATIENT_PUMPS')} is not waited for. Memory that a peer reads in a row, ` +
-      `${LIMITS.BULK_BYTES.value / 1024} KiB and more at a time, is looked after without sleeping until ` +
+  const bulkKib = LIMITS.BULK_BYTES.value / 1024;
+  const lines = [
+    ['- `event`: the process sleeps when nothing moves; a packet, a deadline or a call wakes it.'],
+    [
+      `- \`adaptive\`: the port is looked at for ${of('ADAPTIVE_POLL_US')} after each packet,`,
+      `${of('IDLE_SLICE_US')} at a time. A consumer that answers a message, in a handler or after`,
+      'an `await`, gets the next one without a turn of the event loop, for',
+      `${of('POLL_SLICE_US')}; then timers and sockets of the application have their turn.`,
+    ],
+    [
+      `- \`spin\`: nothing sleeps while packets come within ${of('SPIN_US')} of one another. A`,
+      'loop of looks that has found nothing for so long gives its core up until a packet comes,',
+      `for ${of('REST_US')} at most, and looks as long again (softroce with its native port). A`,
+      `loop that does other things for over ${of('IDLE_SLICE_US')} between looks keeps its core.`,
+    ],
+    [
+      `- All: at most ${of('MAX_PUMPS_A_TURN')} that microtasks ask for go by without a turn of`,
+      `the event loop. ${LIMITS.EAGER_REQUESTS.value} requests of one task leave before its end,`,
+      'fewer right behind it. Answers to several messages leave together when all microtasks',
+      'have run, though each is posted behind an `await` of its own. A consumer that polls or',
+      'awaits has its turn between two bursts, so that it can post receives again; one that has',
+      `not come for ${of('PATIENT_PUMPS')} is not waited for. Memory that a peer reads in a row,`,
+      `${bulkKib} KiB and more at a time, is looked after without sleeping until`,
       `${of('BULK_GAP_US')} after the last request.`,
-  ].join('\n');
+    ],
+  ];
+  return lines.map((words) => words.join(' ')).join('\n');
 }

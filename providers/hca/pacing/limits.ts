@@ -50,7 +50,7 @@ export const LIMITS = {
   TOLD_OF_ONE_MESSAGE: {
     value: 2,
     unit: 'completions',
-    why: 'of one message and an ACK; more may be answered one by one, each in a microtask of its own',
+    why: 'of one message and an ACK; more may be answered one by one, in a microtask each',
   },
   ADAPTIVE_POLL_US: {
     value: 200,
@@ -70,12 +70,12 @@ export const LIMITS = {
   SPIN_US: {
     value: 200,
     unit: 'us',
-    why: 'as ADAPTIVE_POLL_US: who has heard nothing for that long can spare the time of a wake-up',
+    why: 'as ADAPTIVE_POLL_US: several times what a wake-up takes',
   },
   REST_US: {
     value: 200,
     unit: 'us',
-    why: 'as long as was looked: a loop that turns after so many looks does so after twice the time',
+    why: 'as long as was looked: a loop of so many looks between two turns takes twice the time',
   },
   BULK_BYTES: {
     value: 32_768,

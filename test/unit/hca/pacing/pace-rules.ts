@@ -28,7 +28,7 @@ export interface Scenario {
   readonly deferred: number;
 }
 
-/** Looks at the port in one task: rounds of a pump; polled, those of a slice, a microsecond each. */
+/** Looks at the port in one task: rounds of a pump; polled, those of a slice, by a us. */
 const MOST_LOOKS = { event: 40, adaptive: 100, spin: 40 } as const;
 /** Microtasks and ticks that may follow one another without a turn: polled, six a message. */
 const MOST_MICROTASKS = { event: 120, adaptive: 600, spin: 120 } as const;

@@ -153,7 +153,7 @@ describe('pacing: all interleavings', () => {
   }
 });
 
-/** Of the worlds that are let go on by themselves: a bug that is planted need not be searched for. */
+/** Of the worlds that are left to themselves: a bug that is planted need not be searched for. */
 async function firstBreach(): Promise<string> {
   for (const scenario of SCENARIOS) {
     try {
