@@ -77,9 +77,24 @@ module.exports = {
     ),
     forbid(
       'hca-knows-only-the-spi',
-      'the software HCA and the host helpers import core/spi and themselves',
-      { path: '^providers/(hca|host)/' },
-      { path: ours, pathNot: ['^core/spi/', '^providers/$1/'] },
+      'the software HCA imports core/spi and itself',
+      { path: '^providers/hca/' },
+      { path: ours, pathNot: ['^core/spi/', '^providers/hca/'] },
+    ),
+    forbid(
+      'pacing-knows-only-itself',
+      'what is done when is decided from facts alone',
+      { path: '^providers/hca/pacing/' },
+      { path: `${ours}|node_modules/`, pathNot: '^providers/hca/pacing/' },
+    ),
+    forbid(
+      'host-knows-only-the-pacing',
+      'the host helpers import core/spi and themselves; of the HCA, what the event loop goes by',
+      { path: '^providers/host/' },
+      {
+        path: ours,
+        pathNot: ['^core/spi/', '^providers/host/', '^providers/hca/pacing/index\\.ts$'],
+      },
     ),
     forbid(
       'provider-knows-no-provider',

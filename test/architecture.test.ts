@@ -46,6 +46,7 @@ const targets = [
   'core/spi/planted-target.ts',
   'plugins/cm/planted-target.ts',
   'plugins/mad/planted-target.ts',
+  'providers/hca/planted-target.ts',
   'providers/mock/planted-target.ts',
   'samples/ulp/glue/planted-target.ts',
   'samples/ulp/session/planted-target.ts',
@@ -77,11 +78,13 @@ const dependencyPlants: readonly Plant[] = [
     '../../providers/mock/planted-target.js',
   ),
   plant('hca-knows-only-the-spi', 'providers/hca/planted-1.ts', '../../core/planted-target.js'),
+  plant('pacing-knows-only-itself', 'providers/hca/pacing/planted-1.ts', '../planted-target.js'),
   plant(
-    'hca-knows-only-the-spi',
+    'host-knows-only-the-pacing',
     'providers/host/planted-1.ts',
     '../../plugins/cm/planted-target.js',
   ),
+  plant('host-knows-only-the-pacing', 'providers/host/planted-2.ts', '../hca/planted-target.js'),
   plant('provider-knows-no-provider', 'providers/kit/planted-1.ts', '../mock/planted-target.js'),
   plant(
     'provider-knows-no-provider',

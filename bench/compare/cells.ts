@@ -14,6 +14,12 @@ export function isStream({ workload }: Cell): boolean {
   return workload === 'send' || workload === 'write' || workload === 'read';
 }
 
+/**
+ * `pinned`: a core for each side. `unpinned`: all cores for both. `neighbour`: pinned, and a
+ * process that never sleeps on the core of the client.
+ */
+export type Arrangement = 'pinned' | 'unpinned' | 'neighbour';
+
 export interface Cell {
   /** The same for the same measurement, which several rows may share. */
   readonly name: string;
@@ -28,6 +34,9 @@ export interface Cell {
   readonly endpoints: number;
   /** Upper bound of the path MTU; 0 for what the link carries. */
   readonly mtuBytes: number;
+  readonly arrangement: Arrangement;
+  /** Memory that each side goes round in, in bytes; 0 for what is in flight (server: twice). */
+  readonly workingSet: number;
 }
 
 const KIB = 1024;
@@ -38,7 +47,10 @@ export const KIB64 = 64 * KIB;
 const DEPTHS: Readonly<Record<number, number>> = { [MIB]: 4, [KIB64]: 32, 64: 64 };
 
 export type CellOptions = Partial<
-  Pick<Cell, 'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth'>
+  Pick<
+    Cell,
+    'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth' | 'arrangement' | 'workingSet'
+  >
 >;
 
 /** @param bytes of a message; pings and `idle` have one of 8 bytes in flight */
@@ -51,18 +63,25 @@ export function cell(
   const { polling = 'spin', endpoints = 1, mtuBytes = 0 } = options;
   const { delivery = polling === 'spin' ? 'dequeue' : 'upcall' } = options;
   const { depth = DEPTHS[bytes] ?? 1 } = options;
-  const name = [contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes].join(
-    '-',
-  );
-  return { name, contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes };
+  const { arrangement = 'pinned', workingSet = 0 } = options;
+  const what = { contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes };
+  const whole = { ...what, arrangement, workingSet };
+  return { name: Object.values(whole).join('-'), ...whole };
 }
 
 /**
  * Messages that the server has memory for on each endpoint: what the client has in flight, and as
  * much again for what is acknowledged before a receive has been posted in its place.
  */
-export function serverSlots({ endpoints, depth }: Cell): number {
-  return Math.max(2, endpoints === 1 ? 2 * depth : Math.ceil(depth / endpoints));
+export function serverSlots(cell: Cell): number {
+  const { endpoints, depth } = cell;
+  const inFlight = endpoints === 1 ? 2 * depth : Math.ceil(depth / endpoints);
+  return Math.max(2, inFlight, slotsOfSet(cell));
+}
+
+/** Messages that a side goes round in, by its working set; 0 if that is what is in flight. */
+export function slotsOfSet({ workingSet, bytes }: Cell): number {
+  return workingSet / bytes;
 }
 
 /** What devices have counted, by name: of one end, or of both. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cell, Counters, Measurement } from './cells.js';
 import type { Count, Target } from './end.js';
 import { measurementOf } from './measurement.js';
+import { Neighbour } from './neighbour.js';
 import { WorkerProcess } from './worker-process.js';
 
 /** Idle processes are watched for so long at least. */
@@ -39,6 +40,18 @@ export class NodePair {
   ) {}
 
   async measure(cell: Cell, seconds: number): Promise<Measurement> {
+    const { arrangement } = cell;
+    for (const end of [this.client, this.server]) end.place(arrangement !== 'unpinned');
+    if (arrangement !== 'neighbour') return this.measureAlone(cell, seconds);
+    const neighbour = await Neighbour.on(this.client.core);
+    try {
+      return await this.measureAlone(cell, seconds);
+    } finally {
+      neighbour.leave();
+    }
+  }
+
+  private async measureAlone(cell: Cell, seconds: number): Promise<Measurement> {
     const listening = await this.server.ask({ call: 'listen', cell });
     const target = listening.value as Target;
     const counted = await this.counters();

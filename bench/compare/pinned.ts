@@ -10,8 +10,9 @@ export function pinned(core: number, command: readonly string[]): readonly strin
   return canPin ? ['taskset', '--cpu-list', String(core), ...command] : command;
 }
 
-/** A process, with all its threads. */
-export function pin(pid: number | undefined, core: number): void {
+/** A process, with all its threads; without a core it may run on all. */
+export function pin(pid: number | undefined, core?: number): void {
   if (!canPin || pid === undefined) return;
-  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', String(core), String(pid)]);
+  const cores = core === undefined ? `0-${availableParallelism() - 1}` : String(core);
+  spawnSync('taskset', ['--all-tasks', '--cpu-list', '--pid', cores, String(pid)]);
 }

@@ -1,5 +1,13 @@
 /** What is measured, against whom, and what is aimed at: the lines of the report as a table. */
-import { type Cell, type CellOptions, KIB64, MIB, type Workload, cell } from './cells.js';
+import {
+  type Arrangement,
+  type Cell,
+  type CellOptions,
+  KIB64,
+  MIB,
+  type Workload,
+  cell,
+} from './cells.js';
 
 export type Unit = 'GB/s' | 'us' | 'M/s' | '%';
 
@@ -171,6 +179,50 @@ const callRows: readonly Row[] = Object.entries(CALLERS).flatMap(([who, contende
   ),
 ]);
 
+/** A row beside Node TCP in the same arrangement. */
+function besideTcp(
+  label: string,
+  unit: Unit,
+  ours: Cell,
+  theirs: Cell['polling'],
+  goal?: number,
+): Row {
+  const { workload, bytes, arrangement, workingSet } = ours;
+  const options = { polling: theirs, arrangement, workingSet };
+  // Sockets know but one way to move bytes.
+  const tcp = cell('node-tcp', workload === 'ping' ? 'ping' : 'send', bytes, options);
+  return { label, unit, ours, rivals: [{ cell: tcp, ...(goal !== undefined && { goal }) }] };
+}
+
+/** More than any cache holds. */
+const LARGE_SET = 256 * MIB;
+
+const largeSets: readonly Row[] = (['send', 'write', 'read'] as const).map((workload) => {
+  const ours = cell('softroce', workload, MIB, { polling: 'event', workingSet: LARGE_SET });
+  const label = `1 MiB ${NAMES[workload]}, event, going round 256 MiB`;
+  return besideTcp(label, 'GB/s', ours, 'event');
+});
+
+const PLACES = { unpinned: 'both unpinned', neighbour: 'a busy neighbour' } as const;
+
+/** @param goal what is asked of `event` and `adaptive`, which sleep when there is nothing to do */
+function arranged(arrangement: Exclude<Arrangement, 'pinned'>, goal?: number): readonly Row[] {
+  return (['event', 'adaptive', 'spin'] as const).flatMap((polling) => {
+    const row = (what: string, unit: Unit, workload: Workload, bytes: number): Row => {
+      const ours = cell('softroce', workload, bytes, { polling, arrangement });
+      // A stream of sockets sleeps as a rule; a ping is polled beside one that is.
+      const theirs = workload === 'ping' && polling !== 'event' ? 'spin' : 'event';
+      const label = `${what}, ${polling}, ${PLACES[arrangement]}`;
+      return besideTcp(label, unit, ours, theirs, polling === 'spin' ? undefined : goal);
+    };
+    return [
+      row('1 MiB SEND', 'GB/s', 'send', MIB),
+      row('64 B SEND, 64 in flight', 'M/s', 'send', 64),
+      row('8 B half RTT, SEND', 'us', 'ping', 8),
+    ];
+  });
+}
+
 export const ROWS: readonly Row[] = [
   throughput('send', MIB, 'event'),
   throughput('write', MIB, 'event'),
@@ -239,6 +291,9 @@ export const ROWS: readonly Row[] = [
     ours: cell('dgram', 'send', 64),
     rivals: [{ cell: oneEndpoint }],
   },
+  ...largeSets,
+  ...arranged('unpinned'),
+  ...arranged('neighbour', 1),
   {
     label: 'CPU of two idle processes, connected',
     unit: '%',

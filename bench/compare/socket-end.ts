@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AwakeLoop } from './awake-loop.js';
-import type { Cell } from './cells.js';
+import { type Cell, slotsOfSet } from './cells.js';
 import type { Count, End, Target } from './end.js';
 import { HalfRoundTrips } from './half-round-trips.js';
 import { StreamClock } from './stream-clock.js';
@@ -34,7 +34,7 @@ export class SocketEnd implements End {
     this.server = server;
     server.on('connection', (socket) => {
       if (cell.workload === 'ping') echo(socket);
-      else drain(socket, (port) => this.at(this.remote, port));
+      else drain(socket, cell, (port) => this.at(this.remote, port));
     });
     return { port: await this.listenOn(server), address: 0n, rmrContext: 0 };
   }
@@ -123,7 +123,8 @@ function pathOf(pid: number): { path: string } {
 
 function write(socket: Socket, cell: Cell, seconds: number): Promise<Count> {
   // As much memory as softroce sends from.
-  const payloads = Array.from({ length: cell.depth }, () => Buffer.alloc(cell.bytes, 1));
+  const length = Math.max(cell.depth, slotsOfSet(cell));
+  const payloads = Array.from({ length }, () => Buffer.alloc(cell.bytes, 1));
   return new Promise((resolve, reject) => {
     const clock = new StreamClock(seconds);
     const every = cell.bytes < 4096 ? cell.depth : 1;
@@ -136,7 +137,7 @@ function write(socket: Socket, cell: Cell, seconds: number): Promise<Count> {
         if (!socket.writableEnded) socket.end();
         return;
       }
-      socket.write(payloads[messages % cell.depth]!, onWritten);
+      socket.write(payloads[messages % payloads.length]!, onWritten);
       messages += 1;
     };
     const onWritten = (): void => {
@@ -158,14 +159,26 @@ function echo(socket: Socket): void {
  * Connects back to the port that the sender names: only who connects may read into memory of his
  * own, which is several times as fast. Takes everything, and says when it has.
  */
-function drain(control: Socket, at: (port: number) => NetConnectOpts): void {
+function drain(control: Socket, cell: Cell, at: (port: number) => NetConnectOpts): void {
   control.on('end', () => control.end());
   control.once('data', (text) => {
     const socket = connect({
       ...at(Number(text.toString())),
       allowHalfOpen: true,
-      onread: { buffer: Buffer.alloc(READ_BYTES), callback: () => true },
+      onread: { buffer: memoryToReadInto(cell), callback: () => true },
     });
     socket.on('end', () => socket.end());
   });
+}
+
+/** One buffer, or one behind the other in the working set of the cell. */
+function memoryToReadInto({ workingSet }: Cell): Uint8Array | (() => Uint8Array) {
+  const memory = Buffer.alloc(Math.max(READ_BYTES, workingSet), 1);
+  if (memory.length === READ_BYTES) return memory;
+  let next = 0;
+  return () => {
+    const at = next;
+    next = (next + READ_BYTES) % memory.length;
+    return memory.subarray(at, at + READ_BYTES);
+  };
 }

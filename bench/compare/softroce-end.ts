@@ -1,7 +1,7 @@
 /** Our side: the workloads over softroce through the public DAT API, as a stranger writes them. */
 import { type Ia, openIa } from 'dapl';
 import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
-import { type Cell, type Counters, serverSlots } from './cells.js';
+import { type Cell, type Counters, serverSlots, slotsOfSet } from './cells.js';
 import { Connection, established } from './connection.js';
 import type { Count, End, Target } from './end.js';
 import { type Place, ping, pingByWrite, serve, serveWrites } from './ping.js';
@@ -56,7 +56,7 @@ export class SoftroceEnd implements End {
   async run(cell: Cell, target: Target, seconds: number): Promise<Count> {
     const { workload, depth, endpoints } = cell;
     const isPing = workload === 'ping' || workload === 'idle';
-    const perEp = Math.max(2, endpoints === 1 ? depth : 2);
+    const perEp = Math.max(2, endpoints === 1 ? depth : 2, slotsOfSet(cell));
     const connection = new Connection(this.ia, cell, perEp, isPing ? 2 : 0);
     this.connection = connection;
     for (let i = 0; i < endpoints; i += CONNECTING) {

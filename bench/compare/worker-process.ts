@@ -13,15 +13,29 @@ export class WorkerProcess {
   cpuSeconds = 0;
   private readonly child: ChildProcess;
   private readonly where: string;
+  private isPinned = true;
 
   /**
    * @param kind that the worker knows
    * @param worker of another build, when two are compared
    */
-  constructor(kind: string, local: string, remote: string, core: number, worker = WORKER) {
+  constructor(
+    kind: string,
+    local: string,
+    remote: string,
+    readonly core: number,
+    worker = WORKER,
+  ) {
     this.where = `${kind} on ${local}`;
     this.child = fork(worker, [kind, local, remote], { serialization: 'advanced' });
     pin(this.child.pid, core);
+  }
+
+  /** On its own core, or on all. */
+  place(isPinned: boolean): void {
+    if (isPinned === this.isPinned) return;
+    this.isPinned = isPinned;
+    pin(this.child.pid, isPinned ? this.core : undefined);
   }
 
   /** @param patienceMs longer than it may take */

@@ -13,30 +13,18 @@ import {
   type PacketPortHandlers,
   type Random,
   type Scheduler,
-  type TimerEntry,
   TimerWheel,
 } from '../../core/spi/index.js';
 import { type DeviceHooks, HcaDevice } from './device.js';
 import { Hca } from './hca.js';
 import type { SendFault } from './queue-pair/engine.js';
 import { type HcaParameters, parametersOf } from './common/parameters.js';
+import { LIMITS, type Pacer, ROUND } from './pacing/index.js';
 import { checkPort } from './common/port-arrays.js';
 
-/** Bursts taken in per pump, so that handlers and the event loop get their turn under load. */
-const MAX_ROUNDS = 16;
-/**
- * Responses to up to so many packets wait for the handlers, so that an ACK and the message that
- * they answer with leave together. A longer burst is answered at once: its sender's window waits
- * for it.
- */
-const PATIENT_PACKETS = 16;
-/**
- * The same where a peer counts on its ACK before the answer: a handler has the chance to answer a
- * lone message in the same system call, and no further one is waited for.
- */
-const PATIENT_PACKETS_AHEAD = 1;
-/** So often the pump passes for a consumer that is due: more than there are in a turn of a loop. */
-const PATIENT_PUMPS = 3;
+const { ROUND: GO_ON, SEND_AND_TURN, SLEEP, WAIT_FOR_CONSUMER } = ROUND.actions;
+/** Tasks that handlers defer, of one pump. */
+const MAX_TASKS = LIMITS.MAX_ROUNDS.value;
 
 export interface HcaDriverOptions {
   readonly name: string;
@@ -53,23 +41,8 @@ export interface HcaDriverOptions {
    * must only schedule.
    */
   readonly requestPump: () => void;
-}
-
-/**
- * The wheel, which also asks for a pump: the real timer may have to be armed for a new deadline.
- */
-class DriverTimers extends TimerWheel {
-  constructor(
-    nowUs: number,
-    private readonly onStart: () => void,
-  ) {
-    super(nowUs);
-  }
-
-  override start(timer: TimerEntry, deadlineUs: number): void {
-    super.start(timer, deadlineUs);
-    this.onStart();
-  }
+  /** A consumer that spins has looked; `busy` if something has come, or waits to be sent. */
+  readonly onSpin?: (busy: boolean, nowUs: number) => void;
 }
 
 export class HcaDriver implements Scheduler {
@@ -77,10 +50,10 @@ export class HcaDriver implements Scheduler {
   /** For modules and core too. */
   readonly timers: TimerWheel;
   private readonly hca: Hca;
-  /** What the first round of the next pump would do has been done by `progress`. */
+  /** What the event loop goes by, too. */
+  readonly pacer: Pacer;
+  /** What the first round of the next pump would do has been done by `look`. */
   private ahead = false;
-  /** So many pumps more are left to a consumer that is due. */
-  private patience = 0;
   private readonly logger: Logger;
 
   constructor(private readonly options: HcaDriverOptions) {
@@ -88,7 +61,7 @@ export class HcaDriver implements Scheduler {
     const parameters = parametersOf(options.parameters);
     checkPort(port, parameters);
     this.logger = logger;
-    this.timers = new DriverTimers(clock.now(), () => this.hca.requestPump());
+    this.timers = new TimerWheel(clock.now(), () => this.hca.requestPump());
     this.hca = new Hca({
       port,
       random,
@@ -100,6 +73,7 @@ export class HcaDriver implements Scheduler {
       ...(options.sendFault && { sendFault: options.sendFault }),
     });
     this.hca.nowUs = clock.now();
+    this.pacer = this.hca.pacer;
     this.device = new HcaDevice(name, this.hca, random, this, options.hooks);
   }
 
@@ -127,34 +101,58 @@ export class HcaDriver implements Scheduler {
    * woke goes on in a microtask, which the next look at the port would keep waiting
    */
   pump(untilHandlers = false): boolean {
-    const { hca } = this;
-    if (hca.pumping) return false;
-    hca.pumped();
-    hca.pumping = true;
+    const { pacer } = this;
+    if (!pacer.begins()) return false;
     try {
       return this.rounds(untilHandlers);
     } finally {
-      hca.pumping = false;
+      pacer.ends();
     }
   }
 
-  /** The consumer may answer what it was just told of; if it does not, the ACK goes by itself. */
-  get acksWait(): boolean {
-    return this.hca.turns.acksWait;
+  // --- what the event loop looks at -------------------------------------------------------------
+
+  /** The time at the last look, in microseconds. */
+  get nowUs(): number {
+    return this.hca.nowUs;
   }
 
-  /** For spin loops: one round without handlers; they are left to the next pump. */
+  /** Packets that have come. */
+  get receivedPackets(): number {
+    return this.hca.port.counters.receivedPackets;
+  }
+
+  /** Packets sent but for ACKs, which leave whatever the consumer does. */
+  get answers(): number {
+    return this.hca.port.counters.sentPackets - this.hca.counters.acksSent;
+  }
+
+  /** Of all completion queues. */
+  get completions(): number {
+    return this.hca.counters.completions;
+  }
+
+  get isClosing(): boolean {
+    return this.device.isClosing;
+  }
+
+  /** For spin loops. */
   progress(): boolean {
     const { hca } = this;
-    if (hca.pumping) return this.round();
-    hca.pumping = true;
-    hca.comesBack = true;
+    const moved = this.look();
+    this.options.onSpin?.(moved || hca.sendsWaiting, hca.nowUs);
+    return moved;
+  }
+
+  /** One round without handlers; they are left to the next pump. */
+  look(): boolean {
+    const { hca, pacer } = this;
+    if (!pacer.looks()) return this.round();
     let moved: boolean;
     try {
       moved = this.round();
     } finally {
-      hca.pumping = false;
-      hca.comesBack = false;
+      pacer.ends();
     }
     this.ahead = moved;
     // The pump to come arms the real timer for what has been started here.
@@ -183,38 +181,23 @@ export class HcaDriver implements Scheduler {
   }
 
   private rounds(untilHandlers: boolean): boolean {
-    const { hca } = this;
-    if (this.patience > 0 && this.leaveToConsumer()) return true;
-    for (let round = 0; round < MAX_ROUNDS; round++) {
+    const { hca, pacer } = this;
+    if (pacer.leavesToConsumer()) {
+      hca.readClock();
+      hca.transmit();
+      this.runNotifications();
+      return true;
+    }
+    for (let round = 1; ; round++) {
       const moved = this.ahead || this.round();
       this.ahead = false;
       const handlers = hca.notifications.length > 0;
       if (handlers) this.runNotifications();
-      if (!moved && !handlers) return hca.unsent;
-      // A consumer that awaits an event goes on in a microtask; its answer takes the ACK along.
-      if (handlers && (hca.turns.leaveAcks() || (untilHandlers && !hca.sendsWaiting))) return true;
-      // A consumer that polls, or awaits, posts no receive again before it has had its turn.
-      if (hca.consumerIsDue) {
-        this.patience = PATIENT_PUMPS;
-        break;
-      }
+      const next = pacer.afterRound(moved, handlers, hca.turns, untilHandlers, round);
+      if (next === GO_ON) continue;
+      if (next === WAIT_FOR_CONSUMER || next === SEND_AND_TURN) hca.transmit();
+      return next !== SLEEP;
     }
-    hca.transmit();
-    return true;
-  }
-
-  /** Takes nothing in, as long as the consumer has not been there. */
-  private leaveToConsumer(): boolean {
-    const { hca } = this;
-    if (!hca.consumerIsDue) {
-      this.patience = 0;
-      return false;
-    }
-    this.patience -= 1;
-    hca.readClock();
-    hca.transmit();
-    this.runNotifications();
-    return true;
   }
 
   /**
@@ -222,15 +205,14 @@ export class HcaDriver implements Scheduler {
    * comes at once. True when packets came in or timers ran.
    */
   private round(): boolean {
-    const { hca, timers } = this;
-    hca.shown = undefined;
+    const { hca, pacer, timers } = this;
+    pacer.shown = undefined;
     if (hca.sendsWaiting) hca.readClock();
     hca.transmit();
     const received = hca.receive();
     const expired = hca.nowUs < timers.dueUs ? 0 : timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();
-    const patient = hca.turns.owesAhead ? PATIENT_PACKETS_AHEAD : PATIENT_PACKETS;
-    if (received > patient) hca.transmit();
+    if (received > 0 && pacer.answersAtOnce(received, hca.turns)) hca.transmit();
     return received > 0 || expired > 0;
   }
 
@@ -238,7 +220,7 @@ export class HcaDriver implements Scheduler {
   private runNotifications(): void {
     const { hca } = this;
     const { notifications } = hca;
-    for (let rest = notifications.length + MAX_ROUNDS; rest > 0; rest--) {
+    for (let rest = notifications.length + MAX_TASKS; rest > 0; rest--) {
       if (notifications.length === 0) break;
       try {
         notifications.runOne();

@@ -2,6 +2,12 @@
  * The engine of the software HCA: takes packets in, checks and dispatches them, publishes
  * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
  * socket; the time is the port's, or that of its driver.
+ *
+ * It is driven by four kinds of methods, and decides none of it itself (`pacing` does):
+ * - `receive` takes a burst in, and the time; `readClock` the time alone.
+ * - `transmit` puts out what waits.
+ * - `publish` shows completions; what handlers are to be told waits in `notifications`.
+ * - `requestsShown` and `requestPump` say that there is something new to do.
  */
 import {
   type NetworkReport,
@@ -19,6 +25,7 @@ import { MemoryTable } from './memory/memory.js';
 import { MulticastTable } from './receiving/multicast.js';
 import { type Notifiable, NotificationQueue } from './completions/notification-queue.js';
 import type { HcaParameters } from './common/parameters.js';
+import { DOORBELL, LIMITS, Pacer } from './pacing/index.js';
 import { PacketDispatcher } from './receiving/packet-dispatcher.js';
 import { PeerPaths } from './sending/peer-path.js';
 import { PeerTable } from './sending/peer-table.js';
@@ -35,22 +42,13 @@ import type { SharedReceiveHost, SoftSharedReceiveQueue } from './srq/shared-rec
 import { SegmentCursor } from './memory/segment-cursor.js';
 import { SendTurns } from './sending/send-turns.js';
 import { SharedReceiveTable } from './srq/shared-receive-table.js';
-import { ReadStreams } from './sending/read-streams.js';
 import { TransmitQueue } from './sending/transmit-queue.js';
 import { countQueuePair, countSharedReceives } from './uses.js';
 import { bthPkey } from './wire/bth.js';
 
-/**
- * Bursts handed to the port before the driver is asked to come back: a peer may ask for a READ of
- * 2 GiB, and others that have something to say or to do must not wait for the end of it.
- */
-const MAX_BURSTS = 2;
-/**
- * Requests that leave as soon as their doorbells have rung, without waiting for the pump: the peer
- * works on them while the consumer posts the next. A train costs 6 to 8 us at either end, so much
- * smaller ones cost more than they gain.
- */
-const EAGER_REQUESTS = 32;
+const { ANSWER, LEAVE } = DOORBELL.actions;
+const MAX_BURSTS = LIMITS.MAX_BURSTS.value;
+
 /** Membership bit aside, the one partition of RoCE (wire facts 1.2). */
 const PKEY_BASE = 0x7fff;
 
@@ -61,7 +59,7 @@ export interface HcaOptions {
   /** Microseconds. */
   readonly now: () => number;
   readonly parameters: HcaParameters;
-  /** Something waits for the pump: called once until `pumped`. */
+  /** Something waits for the pump: called once until it begins. */
   readonly requestPump: () => void;
   /** For the device's list of completion queues. */
   readonly onCqGone: (cq: SoftCompletionQueue) => void;
@@ -91,31 +89,12 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   readonly tx: TransmitQueue;
   readonly turns: SendTurns;
   readonly placements: PlacementQueue;
-  readonly readStreams = new ReadStreams();
+  /** Decides what is done next; its facts are kept here and in `turns`. */
+  readonly pacer = new Pacer();
   readonly notifications: NotificationQueue;
   /** The time at the last look, in microseconds. */
   nowUs = 0;
   readonly sendFault: SendFault | undefined;
-  /** True while the driver is at it: then no pump needs to be asked for. */
-  pumping = false;
-  /** The port would take more, but others are to have their turn first. */
-  unsent = false;
-  /** The completion queue that was the last one of this round to show completions. */
-  shown: SoftCompletionQueue | undefined = undefined;
-  /** The port is looked at again at once, unasked. */
-  comesBack = false;
-  /**
-   * One message has come by itself: what is posted next may be its answer, for which the peer
-   * waits, and leaves as soon as its doorbell has rung. What may come behind it is its own train.
-   */
-  private answering = false;
-  /** Requests that doorbells have shown since anything was sent last. */
-  private requests = 0;
-  /** Packets are being taken in or put out: not the time to begin with that. */
-  private moving = false;
-  /** Completion queues whose consumer wants the port polled for a while after activity. */
-  adaptiveCqs = 0;
-  private pumpRequested = false;
   private readonly dispatcher = new PacketDispatcher(this);
   private readonly dirtyCqs: (SoftCompletionQueue | undefined)[] = [];
   /** How many of them there are: an array that is emptied gives its memory back, to be had anew. */
@@ -158,15 +137,15 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
 
   /** Takes in one burst of the port, and the time; the number of packets. */
   receive(): number {
-    const { port } = this;
+    const { port, pacer } = this;
     const count = port.receive();
     this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.now();
     if (count > 0) {
-      this.moving = true;
+      pacer.moving = true;
       this.dispatcher.dispatch(count);
-      this.answering = count === 1 && this.dispatcher.tookRequest;
+      pacer.loneMessage = count === 1 && this.dispatcher.tookRequest;
       this.publish();
-      this.moving = false;
+      pacer.moving = false;
     }
     return count;
   }
@@ -199,42 +178,29 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.notifications.push(target, argument);
   }
 
-  /** A consumer has not fetched what this round has shown: it polls, or awaits and goes on soon. */
-  get consumerIsDue(): boolean {
-    return this.shown?.unseen === true;
-  }
-
   onCqDestroyed(cq: SoftCompletionQueue): void {
     this.options.onCqGone(cq);
   }
 
   onPollingChanged(from: PollingMode, to: PollingMode): void {
-    this.adaptiveCqs += (to === 'adaptive' ? 1 : 0) - (from === 'adaptive' ? 1 : 0);
+    this.pacer.adaptiveQueues += (to === 'adaptive' ? 1 : 0) - (from === 'adaptive' ? 1 : 0);
   }
 
   requestPump(): void {
-    if (this.pumping || this.pumpRequested) return;
-    this.pumpRequested = true;
-    this.options.requestPump();
-  }
-
-  /** A pump has begun: the next request is news again. */
-  pumped(): void {
-    this.pumpRequested = false;
+    if (this.pacer.asks()) this.options.requestPump();
   }
 
   // --- sending ----------------------------------------------------------------------------------
 
   /** A doorbell has shown so many requests more. */
   requestsShown(qp: SoftQueuePair, count: number): void {
-    this.requests += count;
     this.turns.scheduleRequests(qp);
-    const { answering } = this;
-    if (this.moving || this.requests < (answering ? 1 : EAGER_REQUESTS)) return;
-    this.answering = false;
+    const { pacer } = this;
+    const decision = pacer.onDoorbell(count);
+    if (decision === LEAVE) return;
     this.readClock();
     // The pump that has been asked for sends what is left.
-    this.transmit(answering || this.comesBack);
+    this.transmit(decision === ANSWER || pacer.returns);
   }
 
   /** Whether `transmit` has something to do. */
@@ -244,25 +210,20 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
 
   /**
    * Sends what is due, a burst from each queue pair in turn, until nothing is left, the port takes
-   * no more, or it is time for others (`unsent`). True when anything went out.
-   * @param comesBack it is called again at once: an ACK can wait for that
+   * no more, or it is time for others (UNSENT).
+   * @param returns it is called again at once: an ACK can wait for that
    */
-  transmit(comesBack = this.comesBack): boolean {
-    const before = this.tx.taken;
-    this.unsent = false;
-    this.requests = 0;
-    this.moving = true;
-    if (this.flush()) {
-      let more = true;
-      for (let bursts = 0; more && bursts < MAX_BURSTS; bursts++) {
-        more = this.turns.fill(comesBack);
-        if (!this.flush()) more = false;
-      }
-      this.unsent = more;
+  transmit(returns = this.pacer.returns): void {
+    const { pacer } = this;
+    pacer.sends();
+    let more = this.flush();
+    for (let bursts = 0; more && bursts < MAX_BURSTS; bursts++) {
+      more = this.turns.fill(returns);
+      if (!this.flush()) more = false;
     }
-    this.moving = false;
+    pacer.unsent = more;
+    pacer.moving = false;
     this.publish();
-    return this.tx.taken !== before;
   }
 
   private flush(): boolean {

@@ -1,6 +1,7 @@
 /** Real clock, chance and timer: what a provider on a real machine binds. */
 export { bindNode, type HostNode } from './bind-node.js';
 export { clockOffsetUs, monotonicClock } from './clock.js';
+export { EventLoop, type LoopCalls } from './event-loop.js';
 export { ProcessHoldCounter } from './process-hold.js';
 export { onExit } from './on-exit.js';
 export { loadAddon, type LoadedAddon } from './load-addon.js';

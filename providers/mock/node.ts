@@ -13,11 +13,10 @@ import {
   type Random,
   type Scheduler,
   silentLogger,
-  type TimerEntry,
   type Timers,
 } from '../../core/spi/index.js';
 import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
-import { type HostNode, ProcessHoldCounter } from '../host/index.js';
+import { EventLoop, type HostNode, ProcessHoldCounter } from '../host/index.js';
 import type { Fabric } from './fabric.js';
 import { FaultScript } from '../hca/faults/fault-script.js';
 import {
@@ -30,7 +29,7 @@ import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
-import { VirtualTimer } from './virtual-clock.js';
+import { virtualCalls } from './virtual-calls.js';
 
 export interface MockNodeOptions {
   /** IP addresses in text, of the fabric's own making; the first one is the default. */
@@ -60,7 +59,7 @@ export class MockNode implements HostNode {
   readonly port: MemoryPort;
   readonly driver: HcaDriver;
   readonly device: HcaDevice;
-  /** The device's wheel, for modules and core: a start outside of the pump is noticed too. */
+  /** The device's wheel: a start outside of the pump asks for one, which arms the loop's timer. */
   readonly timers: Timers;
   readonly processHold: ProcessHold;
   readonly random: Random;
@@ -69,8 +68,7 @@ export class MockNode implements HostNode {
    * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
    */
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
-  private readonly timer: VirtualTimer;
-  private wakePending = false;
+  private readonly loop: EventLoop;
   private removed = false;
 
   /** @throws SpiError('EADDRINUSE') as `Fabric.openPort`; ('EINVAL') for an option */
@@ -94,22 +92,17 @@ export class MockNode implements HostNode {
       random: this.random,
       logger,
       parameters,
-      requestPump: () => this.wake(),
-      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.timer.close() },
+      requestPump: () => this.loop.request(),
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.loop.close() },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
     });
     this.device = this.driver.device;
-    this.timer = new VirtualTimer(fabric.clock, () => this.pump());
-    port.watch(this.driver.portHandlers(() => this.wake()));
+    // Nothing is polled: no time passes while a port is looked at, and the fabric tells in time.
+    this.loop = new EventLoop(fabric.clock, this.driver, undefined, virtualCalls(fabric.clock));
+    port.watch(this.driver.portHandlers(this.loop.request));
     this.processHold = new ProcessHoldCounter((alive) => port.setProcessHold(alive));
-    this.timers = {
-      start: (timer: TimerEntry, deadlineUs: number) => {
-        this.driver.timers.start(timer, deadlineUs);
-        this.arm();
-      },
-      stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
-    };
+    this.timers = this.driver.timers;
     fabric.addNode(this);
   }
 
@@ -137,22 +130,5 @@ export class MockNode implements HostNode {
   /** Ends the device; everything of it is destroyed in order. */
   close(): Promise<void> {
     return this.device.close();
-  }
-
-  private wake(): void {
-    if (this.wakePending) return;
-    this.wakePending = true;
-    this.fabric.clock.soon(() => this.pump());
-  }
-
-  private pump(): void {
-    this.wakePending = false;
-    const busy = this.driver.pump();
-    if (busy) this.wake();
-    this.arm();
-  }
-
-  private arm(): void {
-    this.timer.arm(this.driver.nextDeadlineUs());
   }
 }

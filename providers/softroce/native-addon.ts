@@ -15,6 +15,8 @@ export interface NativeArrays {
 export interface NativePortHandle {
   receive(): number;
   readClock(): void;
+  /** Sleeps until a datagram or an error is there, so many microseconds at most. */
+  rest(mostUs: number): void;
   place(count: number): void;
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;

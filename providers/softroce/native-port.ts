@@ -121,6 +121,10 @@ class NativePort implements SocketPort {
     return next;
   }
 
+  rest(mostUs: number): void {
+    this.native.rest(mostUs);
+  }
+
   allocate(lengthBytes: number): ArrayBuffer {
     const pages = lengthBytes < HUGE_PAGE_BYTES ? undefined : this.addon.allocatePages(lengthBytes);
     return pages ?? new ArrayBuffer(lengthBytes);

@@ -61,6 +61,8 @@ export interface SocketPort extends PacketPort {
   readonly mapFile?: NonNullable<Device['mapFile']>;
   /** Memory that suits the port, where it prefers some: see `Device.allocate`. */
   readonly allocate?: Device['allocate'];
+  /** Sleeps until something comes, so many microseconds at most; where the port can do that. */
+  readonly rest?: (mostUs: number) => void;
 }
 
 /** Capacities in packets and entries; `receive` and `send` move at most so many a call. */

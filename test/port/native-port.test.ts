@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
 import { describePacketPort } from 'dapl/testing';
@@ -42,5 +43,20 @@ describe('what a native port keeps for the end of the process', () => {
     }
     assert.throws(() => keep(path, short), RangeError);
     port.dropParting?.(0);
+  });
+});
+
+describe('a native port that rests', () => {
+  it('sleeps for so long at most, not at all beside a packet, nor when it is closed', async () => {
+    const addresses = [loopback(0, 26)];
+    const port = openNativePort({ addresses, udpPort: testPort(10) });
+    const other = createSocket('udp4');
+    port.rest!(1000);
+    await new Promise((sent) => other.send('x', testPort(10), addresses[0], sent));
+    // It would outlast the test by far.
+    port.rest!(2_000_000_000);
+    other.close();
+    await port.close();
+    port.rest!(2_000_000_000);
   });
 });

@@ -26,8 +26,15 @@ export class TimerWheel implements Timers {
   dueUs = Infinity;
   private activeCount = 0;
 
-  /** @param nowUs the clock's present reading */
-  constructor(nowUs = 0) {
+  /**
+   * @param nowUs the clock's present reading
+   * @param onStart called when a timer has been started: what wakes at `nextDeadlineUs` may have to
+   * wake earlier
+   */
+  constructor(
+    nowUs = 0,
+    private readonly onStart: () => void = () => undefined,
+  ) {
     this.tick = tickOf(nowUs);
   }
 
@@ -42,6 +49,7 @@ export class TimerWheel implements Timers {
     if (deadlineUs < this.dueUs) this.dueUs = deadlineUs;
     this.insert(timer);
     this.activeCount += 1;
+    this.onStart();
   }
 
   stop(timer: TimerEntry): void {

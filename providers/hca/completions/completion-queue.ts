@@ -16,6 +16,7 @@ import {
   SpiError,
   WcFlags,
 } from '../../../core/spi/index.js';
+import type { Pacer } from '../pacing/index.js';
 import type { Notifiable } from './notification-queue.js';
 
 const MAX_ENTRIES = 1 << 22;
@@ -43,8 +44,7 @@ export interface CompletionHost {
   /** Asks for `publish` at the end of the burst. */
   completionsPending(cq: SoftCompletionQueue): void;
   notify(target: Notifiable, argument: number): void;
-  /** The last queue that has shown completions. */
-  shown: SoftCompletionQueue | undefined;
+  readonly pacer: Pacer;
   onCqDestroyed(cq: SoftCompletionQueue): void;
   onPollingChanged(from: PollingMode, to: PollingMode): void;
 }
@@ -130,7 +130,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     this.ring.producer = this.written;
     const fire = this.armed === ARMED.NEXT || (this.armed === ARMED.SOLICITED && this.solicited);
     this.solicited = false;
-    this.host.shown = this;
+    this.host.pacer.shown = this;
     if (!fire) return;
     this.armed = ARMED.NO;
     this.host.notify(this, NOTIFY);

@@ -12,7 +12,7 @@ import type { SegmentCursor } from '../memory/segment-cursor.js';
 import type { MulticastTable } from '../receiving/multicast.js';
 import type { PeerPaths } from '../sending/peer-path.js';
 import type { PeerTable } from '../sending/peer-table.js';
-import type { ReadStreams } from '../sending/read-streams.js';
+import type { Pacer } from '../pacing/index.js';
 import type { SendTurns } from '../sending/send-turns.js';
 import type { TransmitQueue } from '../sending/transmit-queue.js';
 import type { SharedReceiveTable } from '../srq/shared-receive-table.js';
@@ -47,7 +47,7 @@ export interface Engine {
   readonly tx: TransmitQueue;
   readonly turns: SendTurns;
   readonly placements: PlacementQueue;
-  readonly readStreams: ReadStreams;
+  readonly pacer: Pacer;
   /** The time at the last look, in microseconds. */
   readonly nowUs: number;
   readonly sendFault: SendFault | undefined;

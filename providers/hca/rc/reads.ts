@@ -80,7 +80,7 @@ export class RcReads {
     const count = Math.max(1, Math.ceil(length / qp.mtuBytes));
     const at = this.keep(resource, RESOURCE.READ, count);
     this.keepRange(at, lo, hi, key, length);
-    qp.hca.readStreams.onRead(length, qp.hca.nowUs);
+    qp.hca.pacer.readStreams.onRead(length, qp.hca.nowUs);
     this.owe(resource, at, 0, count);
   }
 

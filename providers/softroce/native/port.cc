@@ -68,6 +68,7 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
   uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
   openHandles_ = 1 + sockets_.size();
   polls_.reset(new Poll[sockets_.size()]);
+  for (const UdpSocket& socket : sockets_) watchedFds_.push_back({socket.fd, POLLIN, 0});
   for (size_t i = 0; i < sockets_.size(); i++) {
     polls_[i].port = this;
     polls_[i].socket = i;
@@ -103,6 +104,12 @@ uint32_t Port::receive() {
     for (size_t i = 0; i < sockets_.size(); i++) drainErrors(i);
   }
   return packets;
+}
+
+void Port::rest(uint32_t mostUs) {
+  if (!open_) return;
+  const timespec most = {mostUs / 1000000, (mostUs % 1000000) * 1000L};
+  ppoll(watchedFds_.data(), watchedFds_.size(), &most, nullptr);
 }
 
 int64_t Port::place(uint32_t count) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <node_api.h>
+#include <poll.h>
 #include <uv.h>
 
 #include <cstdint>
@@ -58,6 +59,8 @@ class Port {
   bool isOpen() const { return open_; }
 
   uint32_t receive();
+  /// Sleeps until a socket has something, for `mostUs` at most.
+  void rest(uint32_t mostUs);
   /// @returns the index of an entry that breaks the contract, or -1; those before it were copied
   int64_t place(uint32_t count);
   Sender::Result send(uint32_t from, uint32_t to);
@@ -104,6 +107,8 @@ class Port {
   PortMemory memory_;
   std::vector<napi_ref> arrays_;
   std::vector<UdpSocket> sockets_;
+  /// Of `rest`, which allocates nothing.
+  std::vector<pollfd> watchedFds_;
   RegionTable regions_;
   std::unique_ptr<Receiver> receiver_;
   std::unique_ptr<Sender> sender_;

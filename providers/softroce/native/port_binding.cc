@@ -69,6 +69,13 @@ napi_value readClock(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
+/// rest(mostUs)
+napi_value rest(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (call.port) call.port->rest(toUint32(env, call.arguments[0]));
+  return nullptr;
+}
+
 napi_value placeAll(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
   const int64_t bad = call.port ? call.port->place(toUint32(env, call.arguments[0])) : 0;
@@ -182,6 +189,7 @@ constexpr Method kPortMethods[] = {
     {"setProcessHold", setProcessHold}, {"dropped", dropped},
     {"readClock", readClock},       {"close", closePort},
     {"keepParting", keepParting},   {"dropParting", dropPartingOf},
+    {"rest", rest},
 };
 
 /// Each function keeps the port; with the last of them it goes.

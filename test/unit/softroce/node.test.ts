@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
-import { type PollingMode, WcOpcode, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import {
+  gidFromIp,
+  type PollingMode,
+  silentLogger,
+  WcOpcode,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
+import { LIMITS } from '../../../providers/hca/pacing/index.js';
+import { SoftroceNode } from '../../../providers/softroce/node.js';
 import { drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { WatchedNode } from '../../support/watched-node.js';
+import { WatchedPort } from '../../support/watched-port.js';
 
 const MESSAGES = 600;
 const RECEIVES = 8;
@@ -195,4 +205,23 @@ describe('a softroce node whose consumer awaits', () => {
       assert.equal(conversation.node.device.hca.counters.rnrNaksSent, 0);
     });
   }
+});
+
+describe('a softroce node whose consumer spins', () => {
+  it('gives its core up when there has been nothing for a while', () => {
+    const { port } = new WatchedNode({ memoryBytes: 4096 });
+    const rests: number[] = [];
+    const resting = new WatchedPort(gidFromIp('10.0.0.3'));
+    resting.peer = resting;
+    const spinning = new SoftroceNode({
+      name: 'spinning',
+      port: Object.assign(resting, { rest: (us: number) => void rests.push(us) }),
+      logger: silentLogger,
+      parameters: {},
+    });
+    // Other devices of this process may have a clock that is ahead.
+    const looks = 10 * LIMITS.SPIN_US.value + Math.abs(resting.clockUs[0]! - port.clockUs[0]!);
+    for (let i = 0; i < looks && rests.length === 0; i++) spinning.device.progress();
+    assert.deepEqual(rests, [LIMITS.REST_US.value]);
+  });
 });

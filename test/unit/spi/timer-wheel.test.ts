@@ -103,4 +103,16 @@ describe('TimerWheel', () => {
     wheel.advance(bound);
     assert.equal(wheel.size, 500 - (bound === 1e6 ? 1 : 0));
   });
+
+  it('tells of each start, and of nothing else', () => {
+    let starts = 0;
+    const wheel = new TimerWheel(0, () => (starts += 1));
+    const timer = new Timer(() => undefined);
+    wheel.start(timer, 100);
+    wheel.start(timer, 200);
+    wheel.stop(timer);
+    wheel.start(timer, 300);
+    wheel.advance(300);
+    assert.equal(starts, 3);
+  });
 });

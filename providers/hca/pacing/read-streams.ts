@@ -3,11 +3,11 @@
  * soon as an answer has been taken in: sooner than the system wakes a process that sleeps, which
  * takes time of the peer's, too, and it is the peer that has more to do.
  */
+import { LIMITS } from './limits.js';
 
-/** To send less than this takes less time than to be woken. */
-const BULK_BYTES = 32_768;
-/** A chunk of 448 KiB is taken in within 60 to 150 us. */
-const GAP_US = 200;
+/** To send less takes less time than to be woken. */
+const BULK_BYTES = LIMITS.BULK_BYTES.value;
+const GAP_US = LIMITS.BULK_GAP_US.value;
 
 export class ReadStreams {
   private lastUs = -Infinity;

@@ -1,0 +1,92 @@
+/** The constants of the pacing, each with what was measured to choose it, or the bound it keeps. */
+
+export interface Limit {
+  readonly value: number;
+  readonly unit: string;
+  readonly why: string;
+}
+
+export const LIMITS = {
+  EAGER_REQUESTS: {
+    value: 32,
+    unit: 'requests',
+    why: 'a train costs 6 to 8 us at either end: much smaller ones cost more than they gain',
+  },
+  MAX_BURSTS: {
+    value: 2,
+    unit: 'bursts',
+    why: 'a peer may ask for a READ of 2 GiB, and others must not wait for the end of it',
+  },
+  PACKETS_AHEAD: {
+    value: 4,
+    unit: 'packets',
+    why: "an ACK and an atomic result or two; no request waits for the end of a READ's answer",
+  },
+  PATIENT_PACKETS: {
+    value: 16,
+    unit: 'packets',
+    why: 'the window of a sender of more waits for the answer',
+  },
+  PATIENT_PACKETS_AHEAD: {
+    value: 1,
+    unit: 'packets',
+    why: 'a handler may answer a lone message in the system call of its ACK',
+  },
+  MAX_ROUNDS: {
+    value: 16,
+    unit: 'rounds',
+    why: 'handlers and the event loop get their turn under load',
+  },
+  PATIENT_PUMPS: {
+    value: 3,
+    unit: 'pumps',
+    why: 'more than there are in a turn of the event loop; without, RNR NAKs of 20 ms',
+  },
+  MAX_PUMPS_A_TURN: {
+    value: 32,
+    unit: 'pumps',
+    why: 'each may bring what wakes the next: timers and sockets would never be served',
+  },
+  TOLD_OF_ONE_MESSAGE: {
+    value: 2,
+    unit: 'completions',
+    why: 'of one message and an ACK; more may be answered one by one, in a microtask each',
+  },
+  ADAPTIVE_POLL_US: {
+    value: 200,
+    unit: 'us',
+    why: 'several times the 24 to 30 us that a wake-up takes in a VM',
+  },
+  POLL_SLICE_US: {
+    value: 60,
+    unit: 'us',
+    why: 'a turn of the event loop costs as much as five looks at the port',
+  },
+  IDLE_SLICE_US: {
+    value: 20,
+    unit: 'us',
+    why: 'two to three times half a round trip of 8 B',
+  },
+  SPIN_US: {
+    value: 200,
+    unit: 'us',
+    why: 'as ADAPTIVE_POLL_US: several times what a wake-up takes',
+  },
+  REST_US: {
+    value: 200,
+    unit: 'us',
+    why: 'as long as was looked: a loop of so many looks between two turns takes twice the time',
+  },
+  BULK_BYTES: {
+    value: 32_768,
+    unit: 'bytes',
+    why: 'to send less takes less time than to be woken',
+  },
+  BULK_GAP_US: {
+    value: 200,
+    unit: 'us',
+    why: 'a chunk of 448 KiB is taken in within 60 to 150 us',
+  },
+} as const satisfies Readonly<Record<string, Limit>>;
+
+export type LimitName = keyof typeof LIMITS;

@@ -1,0 +1,93 @@
+/**
+ * What the event loop does for a device: when a microtask pumps, when the port is looked at without
+ * being asked, and when the device may sleep. No clock, no I/O: the time is handed in.
+ */
+import { LIMITS } from './limits.js';
+import { CONVERSATION, REQUEST, REST } from './turning.js';
+
+const MAX_PUMPS_A_TURN = LIMITS.MAX_PUMPS_A_TURN.value;
+const TOLD_OF_ONE_MESSAGE = LIMITS.TOLD_OF_ONE_MESSAGE.value;
+const ADAPTIVE_POLL_US = LIMITS.ADAPTIVE_POLL_US.value;
+const POLL_SLICE_US = LIMITS.POLL_SLICE_US.value;
+const IDLE_SLICE_US = LIMITS.IDLE_SLICE_US.value;
+const REQUESTS = REQUEST.byFacts;
+const RESTS = REST.byFacts;
+const { SLEEP } = REST.actions;
+const CONVERSATIONS = CONVERSATION.byFacts;
+
+/** What makes a port worth looking at unasked, and what has become of that. */
+export interface Polled {
+  /** Completion queues whose consumer wants the port polled for a while after activity. */
+  readonly adaptiveQueues: number;
+  /** READs of bulk in a row: until when the next one will have come, in microseconds; else 0. */
+  readonly readStreams: { nextUs(nowUs: number): number };
+  /** ACKs are left to the answer of the consumer: no look before it. */
+  readonly acksLeft: boolean;
+}
+
+export class LoopPacer {
+  private pumpsThisTurn = 0;
+  /** The last pump has brought completions of several messages. */
+  private toldSeveral = false;
+  private pollUntilUs = 0;
+  /** Until then the port may be looked at without a turn of the event loop. */
+  private sliceUntilUs = 0;
+  private seenPackets = 0;
+
+  constructor(private readonly polled: Polled) {}
+
+  /** The event loop has turned to the device. */
+  turned(): void {
+    this.pumpsThisTurn = 0;
+  }
+
+  /** It was the device that has asked for that turn: a slice begins. */
+  beginSlice(nowUs: number): void {
+    this.sliceUntilUs = nowUs + POLL_SLICE_US;
+  }
+
+  /** When the pump that a task asks for is to come: an action of REQUEST. */
+  onRequest(): number {
+    const spent = this.pumpsThisTurn >= MAX_PUMPS_A_TURN;
+    if (!spent) this.pumpsThisTurn += 1;
+    return REQUESTS[(spent ? 1 : 0) | (this.toldSeveral ? 2 : 0)]!;
+  }
+
+  /**
+   * A pump has ended. Whether the device sleeps until its deadline: REST.
+   * @param busy there is more to do at once
+   * @param told completions that it has brought
+   * @param receivedPackets of the port, ever
+   */
+  sleeps(busy: boolean, told: number, receivedPackets: number, nowUs: number): boolean {
+    const { adaptiveQueues, readStreams } = this.polled;
+    this.toldSeveral = told > TOLD_OF_ONE_MESSAGE;
+    if (adaptiveQueues === 0) this.pollUntilUs = readStreams.nextUs(nowUs);
+    else if (receivedPackets !== this.seenPackets) this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
+    this.seenPackets = receivedPackets;
+    return RESTS[(busy ? 1 : 0) | (nowUs < this.pollUntilUs ? 2 : 0)] === SLEEP;
+  }
+
+  /** Until when a turn looks at the port for something to come, in microseconds; 0 for no look. */
+  lookUntilUs(nowUs: number): number {
+    return this.pollUntilUs > 0 ? Math.min(nowUs + IDLE_SLICE_US, this.pollUntilUs) : 0;
+  }
+
+  /**
+   * Whether the consumer gets the next message before a turn: an action of CONVERSATION.
+   * @param answered the pump has sent more than ACKs
+   * @param inTurn it was one of a turn of the event loop, not of a microtask
+   * @param came something came in that turn
+   */
+  goesOn(nowUs: number, answered: boolean, inTurn: boolean, came: boolean): number {
+    const inSlice = this.inSlice(nowUs);
+    return CONVERSATIONS[
+      (inSlice ? 1 : 0) | (answered ? 2 : 0) | (inTurn ? 4 : 0) | (came ? 8 : 0)
+    ]!;
+  }
+
+  /** Whether the port may be looked at before a turn: all microtasks have run. */
+  inSlice(nowUs: number): boolean {
+    return nowUs < this.sliceUntilUs && nowUs < this.pollUntilUs && !this.polled.acksLeft;
+  }
+}

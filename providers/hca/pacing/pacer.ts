@@ -1,0 +1,186 @@
+/**
+ * What a device knows about its own pace, and what it does next. The facts are kept up to date
+ * where they change; a decision is a look into a compiled table. No clock, no I/O.
+ */
+import { LIMITS } from './limits.js';
+import { BEGIN, ROUND } from './pumping.js';
+import { ReadStreams } from './read-streams.js';
+import { BEHIND, BURST, DOORBELL, ORDER } from './sending.js';
+
+// V8 knows the values of a module's own constants, not those of another module's or an object's.
+const EAGER_REQUESTS = LIMITS.EAGER_REQUESTS.value;
+const MAX_ROUNDS = LIMITS.MAX_ROUNDS.value;
+const PATIENT_PACKETS = LIMITS.PATIENT_PACKETS.value;
+const PATIENT_PACKETS_AHEAD = LIMITS.PATIENT_PACKETS_AHEAD.value;
+const PATIENT_PUMPS = LIMITS.PATIENT_PUMPS.value;
+const DOORBELLS = DOORBELL.byFacts;
+const { LEAVE } = DOORBELL.actions;
+const ORDERS = ORDER.byFacts;
+const BEHINDS = BEHIND.byFacts;
+const { WAIT } = BEHIND.actions;
+const BURSTS = BURST.byFacts;
+const { SEND } = BURST.actions;
+const BEGINS = BEGIN.byFacts;
+const { LEAVE_TO_CONSUMER } = BEGIN.actions;
+const ROUNDS = ROUND.byFacts;
+const { LEAVE_ACKS, WAIT_FOR_CONSUMER } = ROUND.actions;
+
+/** A completion queue, as what the consumer may be due at. */
+export interface Shown {
+  /** It shows completions that the consumer has not fetched, nor asked to be told of others. */
+  readonly unseen: boolean;
+}
+
+/** What waits to be sent. */
+export interface Waiting {
+  readonly responsesWait: boolean;
+  /** Or packets that the port has yet to take. */
+  readonly requestsWait: boolean;
+}
+
+export class Pacer {
+  readonly readStreams = new ReadStreams();
+  /** Completion queues whose consumer wants the port polled for a while after activity. */
+  adaptiveQueues = 0;
+  /** The completion queue that was the last one of this round to show completions. */
+  shown: Shown | undefined = undefined;
+  /** Packets are being taken in or put out: not the time to begin with that. */
+  moving = false;
+  /**
+   * One message has come by itself: what is posted next may be its answer, for which the peer
+   * waits.
+   */
+  loneMessage = false;
+  /** A response is owed that may not leave behind requests posted from now on. */
+  ahead = false;
+  /** A response is owed that leaves before every request; it is `ahead`, too. */
+  first = false;
+  /** The port would take more, but others are to have their turn first. */
+  unsent = false;
+  /** The port is looked at again at once, unasked: an ACK can wait for that. */
+  returns = false;
+  /** ACKs are left to the answer of the consumer; if it does not come, they go by themselves. */
+  acksLeft = false;
+  /** The device is at it: no pump needs to be asked for. */
+  private pumping = false;
+  /** A pump has been asked for, and has not begun. */
+  private asked = false;
+  /** An ACK has been left to the next look at the port, and has not been sent since. */
+  private ackWaited = false;
+  /** Requests that doorbells have shown since anything was sent last. */
+  private requests = 0;
+  /** So many pumps more are left to a consumer that is due. */
+  private patience = 0;
+
+  // --- pumps ------------------------------------------------------------------------------------
+
+  /** Whether a pump must be asked for; it is, from now on. */
+  asks(): boolean {
+    if (this.pumping || this.asked) return false;
+    this.asked = true;
+    return true;
+  }
+
+  /** A pump begins; false when one is under way. */
+  begins(): boolean {
+    if (this.pumping) return false;
+    this.asked = false;
+    this.pumping = true;
+    return true;
+  }
+
+  /** A look at the port begins, and another one follows at once; false in a pump under way. */
+  looks(): boolean {
+    if (this.pumping) return false;
+    this.pumping = this.returns = true;
+    return true;
+  }
+
+  /** The pump or the look has ended. */
+  ends(): void {
+    this.pumping = this.returns = false;
+  }
+
+  /** Whether a pump takes nothing in: BEGIN. */
+  leavesToConsumer(): boolean {
+    if (this.patience === 0) return false;
+    const leaves = BEGINS[index(true, this.consumerIsDue)] === LEAVE_TO_CONSUMER;
+    this.patience = leaves ? this.patience - 1 : 0;
+    return leaves;
+  }
+
+  /**
+   * What a pump does after a round and its handlers: an action of ROUND.
+   * @param round 1 for the first
+   */
+  afterRound(
+    moved: boolean,
+    handlersRan: boolean,
+    { responsesWait, requestsWait }: Waiting,
+    untilHandlers: boolean,
+    round: number,
+  ): number {
+    const { unsent, ahead, acksLeft } = this;
+    const next =
+      ROUNDS[
+        index(moved, handlersRan, unsent, responsesWait, requestsWait) |
+          (index(ahead, acksLeft, untilHandlers, this.consumerIsDue, round === MAX_ROUNDS) << 5)
+      ]!;
+    if (next === LEAVE_ACKS) this.acksLeft = true;
+    else if (next === WAIT_FOR_CONSUMER) this.patience = PATIENT_PUMPS;
+    return next;
+  }
+
+  /** A consumer has not fetched what this round has shown: it polls, or awaits and goes on soon. */
+  private get consumerIsDue(): boolean {
+    return this.shown?.unseen === true;
+  }
+
+  // --- sending ----------------------------------------------------------------------------------
+
+  /** What is done about so many requests more: an action of DOORBELL. */
+  onDoorbell(requests: number): number {
+    this.requests += requests;
+    const enough = this.requests >= EAGER_REQUESTS;
+    const decision = DOORBELLS[index(this.moving, this.loneMessage, enough)]!;
+    if (decision !== LEAVE) this.loneMessage = false;
+    return decision;
+  }
+
+  /** Sending begins. */
+  sends(): void {
+    this.requests = 0;
+    this.moving = true;
+  }
+
+  /** Requests wait, and which leave first: an action of ORDER. */
+  order(): number {
+    return ORDERS[index(this.ahead, this.first)]!;
+  }
+
+  /**
+   * Whether the response that waits is left to the next time: BEHIND.
+   * @param lonePair one message has been put out, and one queue pair owes a response
+   * @param returns the port is looked at again at once
+   */
+  leavesAck(lonePair: boolean, returns: boolean): boolean {
+    const waits = BEHINDS[index(lonePair, returns, this.ahead, this.ackWaited)] === WAIT;
+    return (this.ackWaited = waits);
+  }
+
+  /** Every response has left. */
+  responsesLeft(): void {
+    this.first = this.ahead = this.ackWaited = this.acksLeft = false;
+  }
+
+  /** Whether responses to so many packets leave before the handlers run: BURST. */
+  answersAtOnce(packets: number, { responsesWait }: Waiting): boolean {
+    const several = packets > PATIENT_PACKETS_AHEAD;
+    return BURSTS[index(several, packets > PATIENT_PACKETS, this.ahead && responsesWait)] === SEND;
+  }
+}
+
+/** The facts of a table as its index, the first one as bit 0. */
+function index(a: boolean, b: boolean, c = false, d = false, e = false): number {
+  return (a ? 1 : 0) | (b ? 2 : 0) | (c ? 4 : 0) | (d ? 8 : 0) | (e ? 16 : 0);
+}

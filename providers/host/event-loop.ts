@@ -1,0 +1,205 @@
+/**
+ * Drives a device by the event loop of Node. What the consumer's code asks for in a task is done
+ * behind it, together; packets and deadlines wake the loop. What is done when is decided by
+ * `providers/hca/pacing`.
+ */
+import type { Clock } from '../../core/spi/index.js';
+import { CONVERSATION, LoopPacer, type Polled, REQUEST } from '../hca/pacing/index.js';
+import { NextTurn } from './next-turn.js';
+import { RealTimer } from './real-timer.js';
+
+const { LAST_MICROTASK, MICROTASK } = REQUEST.actions;
+const { END, LOOK } = CONVERSATION.actions;
+
+/** Its reactions are microtasks, at a third of what `queueMicrotask` costs. */
+const SETTLED = Promise.resolve();
+
+/** What is asked of Node, of virtual time, or of a test: each way to call a task later. */
+export interface LoopCalls {
+  microtask(task: () => void): () => void;
+  /** When all microtasks have run. */
+  lastMicrotask(task: () => void): () => void;
+  turn(task: () => void): Pick<NextTurn, 'request' | 'cancel'> & Partial<Holding>;
+  timer(clock: Clock, onDeadline: () => void): Pick<RealTimer, 'arm' | 'close'> & Partial<Holding>;
+}
+
+/** Of what keeps a process alive. */
+interface Holding {
+  setProcessHold(alive: boolean): void;
+}
+
+const NODE: LoopCalls = {
+  microtask: (task) => () => void SETTLED.then(task),
+  lastMicrotask: (task) => {
+    // A tick that a microtask asks for comes when all of them have run.
+    const askForTick = (): void => process.nextTick(task);
+    return () => void SETTLED.then(askForTick);
+  },
+  turn: (task) => new NextTurn(task),
+  timer: (clock, onDeadline) => new RealTimer(clock, onDeadline),
+};
+
+/** What is driven. */
+export interface Driven {
+  /**
+   * Moves what can move, and runs handlers. True when there is more to do at once.
+   * @param untilHandlers ends as soon as handlers have run and nothing is to be sent
+   */
+  pump(untilHandlers: boolean): boolean;
+  /** When `pump` must be called at the latest, in microseconds of the clock; Infinity for never. */
+  nextDeadlineUs(): number;
+}
+
+/** A device with a port that can be looked at unasked. */
+export interface Looked {
+  readonly pacer: Polled;
+  /** The time at the last look, in microseconds. */
+  readonly nowUs: number;
+  /** Since the device was opened; so are the following. */
+  readonly receivedPackets: number;
+  /** Packets sent but for ACKs, which leave whatever the consumer does. */
+  readonly answers: number;
+  readonly completions: number;
+  /** Its port may tell no time any more, and needs a turn of the event loop to end. */
+  readonly isClosing: boolean;
+  /** Looks once, without handlers; true when something has come. */
+  look(): boolean;
+}
+
+const NO_PORT: Looked = {
+  pacer: { adaptiveQueues: 0, readStreams: { nextUs: () => 0 }, acksLeft: false },
+  nowUs: 0,
+  receivedPackets: 0,
+  answers: 0,
+  completions: 0,
+  isClosing: false,
+  look: () => false,
+};
+
+export class EventLoop {
+  private readonly pacer: LoopPacer;
+  private readonly timer: ReturnType<LoopCalls['timer']>;
+  /** Pumps again after the event loop has had its turn. */
+  private readonly nextTurn: ReturnType<LoopCalls['turn']>;
+  private readonly pumpSoon: () => void;
+  private readonly pumpLast: () => void;
+  private readonly goOnLast: () => void;
+  private pumpQueued = false;
+  /** `goOn` is going to run. */
+  private goesOn = false;
+  private closed = false;
+
+  /** @param looked default: there is nothing to look at between pumps */
+  constructor(
+    clock: Clock,
+    private readonly driven: Driven,
+    private readonly looked = NO_PORT,
+    calls = NODE,
+  ) {
+    this.pacer = new LoopPacer(looked.pacer);
+    this.timer = calls.timer(clock, this.wake);
+    this.nextTurn = calls.turn(this.onTurn);
+    this.pumpSoon = calls.microtask(this.onMicrotask);
+    this.pumpLast = calls.lastMicrotask(this.onMicrotask);
+    // From the tick it takes a further microtask, for what that wakes comes right behind it.
+    this.goOnLast = calls.lastMicrotask(calls.microtask(this.goOn));
+  }
+
+  /** Asks for a pump behind the present task. */
+  readonly request = (): void => {
+    if (this.pumpQueued || this.closed) return;
+    this.pumpQueued = true;
+    const when = this.pacer.onRequest();
+    if (when === MICROTASK) this.pumpSoon();
+    else if (when === LAST_MICROTASK) this.pumpLast();
+    else this.nextTurn.request();
+  };
+
+  /** Pumps now: the port is readable or writable, or the deadline has come. */
+  readonly wake = (): void => {
+    this.pacer.turned();
+    this.pump(false);
+  };
+
+  /** Whether what is to come keeps the process alive. */
+  setProcessHold(alive: boolean): void {
+    this.timer.setProcessHold?.(alive);
+    this.nextTurn.setProcessHold?.(alive);
+  }
+
+  /** The device is pumped no more. */
+  close(): void {
+    this.closed = true;
+    this.timer.close();
+    this.nextTurn.cancel();
+  }
+
+  private readonly onMicrotask = (): void => {
+    if (!this.pumpQueued || this.closed) return;
+    const before = this.looked.answers;
+    this.pump(false);
+    if (this.decide(before, false, false) !== END) this.goOnInMicrotask();
+  };
+
+  private readonly onTurn = (): void => {
+    this.pacer.turned();
+    this.pacer.beginSlice(this.looked.nowUs);
+    this.converse();
+  };
+
+  private goOnInMicrotask(): void {
+    if (this.goesOn) return;
+    this.goesOn = true;
+    this.goOnLast();
+  }
+
+  private readonly goOn = (): void => {
+    this.goesOn = false;
+    if (!this.closed && this.pacer.inSlice(this.looked.nowUs)) this.converse();
+  };
+
+  /** Goes on with a consumer that answers what comes. */
+  private converse(): void {
+    let next: number;
+    let came: boolean;
+    do {
+      const before = this.looked.answers;
+      came = this.look();
+      this.pump(came);
+      next = this.decide(before, true, came);
+    } while (next === LOOK);
+    if (next !== END) this.goOnInMicrotask();
+  }
+
+  /** An action of CONVERSATION. @param before `answers` at the beginning of the pump */
+  private decide(before: number, inTurn: boolean, came: boolean): number {
+    const { answers, nowUs } = this.looked;
+    return this.closed ? END : this.pacer.goesOn(nowUs, answers !== before, inTurn, came);
+  }
+
+  /** Looks at the port until something comes, for a slice of the time that it is polled. */
+  private look(): boolean {
+    const { looked } = this;
+    const untilUs = this.pacer.lookUntilUs(looked.nowUs);
+    if (untilUs === 0) return false;
+    this.pumpQueued = true;
+    while (!looked.look()) {
+      if (looked.isClosing || looked.nowUs >= untilUs) return false;
+    }
+    return true;
+  }
+
+  private pump(untilHandlers: boolean): void {
+    const { driven, looked } = this;
+    this.pumpQueued = false;
+    if (this.closed) return;
+    const before = looked.completions;
+    const busy = driven.pump(untilHandlers);
+    // A handler has closed the device: a port that is gone has no time that could pass.
+    if (this.closed) return;
+    const told = looked.completions - before;
+    const sleeps = this.pacer.sleeps(busy, told, looked.receivedPackets, looked.nowUs);
+    if (sleeps) this.timer.arm(driven.nextDeadlineUs());
+    else this.nextTurn.request();
+  }
+}
