@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Meter } from '@opentelemetry/api';
-import { createNoopMeter } from '@opentelemetry/api';
+import { createNoopMeter, type Meter } from '@opentelemetry/api';
 import {
   METRICS,
   metrics,
