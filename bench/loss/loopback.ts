@@ -4,7 +4,8 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { silentLogger } from '../../core/spi/index.js';
-import { SoftroceNode } from '../../providers/softroce/node.js';
+import type { HcaNode } from '../../providers/kit/hca-node.js';
+import { softroceNode } from '../../providers/softroce/node.js';
 import { openSocketPort } from '../../providers/softroce/socket-port.js';
 import { Flow, Host, MTU_BYTES } from './flow.js';
 import { LossyPort } from './lossy-port.js';
@@ -39,10 +40,10 @@ export async function loopbackLoss(
     [`${network}.1`, `${network}.2`].map(async (address, i) => {
       const inner = await openSocketPort({ addresses: [address] });
       const port = new LossyPort(inner, SLOW_LINK, lossPercent, seed + i);
-      return new SoftroceNode({ name: address, port, logger: silentLogger, parameters: {} });
+      return softroceNode({ name: address, port, logger: silentLogger, parameters: {} });
     }),
   );
-  const [left, right] = nodes as [SoftroceNode, SoftroceNode];
+  const [left, right] = nodes as [HcaNode, HcaNode];
   for (const node of nodes) node.port.setProcessHold(true);
   const flow = new Flow(new Host(left), new Host(right));
   try {

@@ -1,13 +1,13 @@
 /** The software HCA on a packet port of any kind, driven by the event loop. */
-import type { Logger, PacketPort, Scheduler, TimerEntry, Timers } from '../../core/spi/index.js';
-import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
+import type { Logger, PacketPort, Scheduler, Timers } from '../../core/spi/index.js';
+import { type DeviceHooks, type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
+import { LIMITS, SpinPacer } from '../hca/pacing/index.js';
 import {
+  EventLoop,
   type HostNode,
   monotonicClock,
-  NextTurn,
   onExit,
   ProcessHoldCounter,
-  RealTimer,
   SystemRandom,
 } from '../host/index.js';
 
@@ -15,27 +15,38 @@ import {
 const GOODBYES_US = 500_000;
 const LAST_SENDS_US = 500_000;
 
+const REST_US = LIMITS.REST_US.value;
+/** Of all devices of this process. */
+const SPIN = new SpinPacer();
+
 export interface HcaNodeOptions {
   readonly name: string;
   readonly port: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
+  /** What the port has beside the contract. */
+  readonly hooks?: Omit<DeviceHooks, 'onClosed'>;
+  /**
+   * Sleeps until a packet comes, for so many microseconds at most: for a consumer that polls in
+   * vain. Absent where the port cannot; it is polled on, then.
+   */
+  readonly rest?: ((mostUs: number) => void) | undefined;
 }
 
 export class HcaNode implements HostNode {
+  readonly port: PacketPort;
   readonly device: HcaDevice;
+  readonly scheduler: Scheduler;
   readonly random = new SystemRandom();
   readonly processHold: ProcessHoldCounter;
-  readonly scheduler: Scheduler;
-  /** A start outside of the pump moves the real timer, too. */
+  /** The device's wheel: a start outside of the pump asks for one, which arms the real timer. */
   readonly timers: Timers;
   private readonly driver: HcaDriver;
-  private readonly timer = new RealTimer(monotonicClock, () => this.pump());
-  private readonly turn = new NextTurn(() => this.pump());
-  private closed = false;
+  private readonly loop: EventLoop;
   private noExit: (() => void) | undefined = undefined;
 
-  constructor({ name, port, logger, parameters }: HcaNodeOptions) {
+  constructor({ name, port, logger, parameters, hooks, rest }: HcaNodeOptions) {
+    this.port = port;
     this.driver = new HcaDriver({
       name,
       port,
@@ -43,27 +54,29 @@ export class HcaNode implements HostNode {
       random: this.random,
       logger,
       parameters,
-      requestPump: () => this.wake(),
-      hooks: { onClosed: () => this.close() },
+      requestPump: () => this.loop.request(),
+      ...(rest && {
+        onSpin: (busy, nowUs) => {
+          if (SPIN.rests(busy, nowUs)) rest(REST_US);
+        },
+      }),
+      hooks: { ...hooks, onClosed: () => this.close() },
     });
-    this.device = this.driver.device;
     this.scheduler = this.driver;
-    this.timers = {
-      start: (timer: TimerEntry, deadlineUs: number) => {
-        this.driver.timers.start(timer, deadlineUs);
-        this.timer.arm(this.driver.nextDeadlineUs());
-      },
-      stop: (timer: TimerEntry) => this.driver.timers.stop(timer),
-    };
+    this.loop = new EventLoop(monotonicClock, this.driver, this.driver);
     this.processHold = new ProcessHoldCounter((alive) => {
       port.setProcessHold(alive);
-      this.timer.setProcessHold(alive);
-      this.turn.setProcessHold(alive);
+      this.loop.setProcessHold(alive);
     });
-    port.watch(this.driver.portHandlers(() => this.pump()));
+    this.timers = this.driver.timers;
+    port.watch(this.driver.portHandlers(this.loop.wake));
+    this.device = this.driver.device;
   }
 
-  /** When the process exits with the device open, peers get to know, within a second. */
+  /**
+   * When the process exits with the device open, peers get to know: what `goodbyes` posts leaves
+   * before the process ends, within a second.
+   */
   atExit(goodbyes: (mayGoOn: () => boolean) => void): void {
     this.noExit = onExit(() => {
       const startUs = monotonicClock.now();
@@ -72,23 +85,8 @@ export class HcaNode implements HostNode {
     });
   }
 
-  private wake(): void {
-    if (!this.closed) this.turn.request();
-  }
-
-  private pump(): void {
-    if (this.closed) return;
-    const isBusy = this.driver.pump();
-    // A handler may have closed the device.
-    if (this.closed) return;
-    if (isBusy) this.turn.request();
-    else this.timer.arm(this.driver.nextDeadlineUs());
-  }
-
   private close(): void {
-    this.closed = true;
     this.noExit?.();
-    this.timer.close();
-    this.turn.cancel();
+    this.loop.close();
   }
 }

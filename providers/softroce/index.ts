@@ -21,7 +21,8 @@ import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
 import { bindNode, monotonicClock } from '../host/index.js';
 import { localAddresses } from './local-addresses.js';
-import { SoftroceNode } from './node.js';
+import type { HcaNode } from '../kit/hca-node.js';
+import { softroceNode } from './node.js';
 import {
   ICRC_CHECK,
   type IcrcCheck,
@@ -68,7 +69,7 @@ const OPTIONS = {
   icrcCheck: ICRC_CHECK,
   parameters: PARAMETERS,
 };
-const NODE = token<SoftroceNode>('softroce/node');
+const NODE = token<HcaNode>('softroce/node');
 
 /**
  * Options that it does not take are refused when it is called. Opening fails with DatError, which
@@ -112,7 +113,7 @@ export const softroce = definePlugin(
           NODE,
           part(
             { through: PACKET_PORT },
-            ({ through }) => new SoftroceNode({ ...options, through }),
+            ({ through }) => softroceNode({ ...options, through }),
           ),
         );
         bindNode(registrar, NODE, monotonicClock);

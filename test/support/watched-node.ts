@@ -7,7 +7,8 @@ import {
   silentLogger,
 } from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
-import { SoftroceNode } from '../../providers/softroce/node.js';
+import type { HcaNode } from '../../providers/kit/hca-node.js';
+import { softroceNode } from '../../providers/softroce/node.js';
 import { connect, type HcaPair, type Memory, Side } from './hca-pair.js';
 import { joinPorts } from './memory-port.js';
 import { WatchedPort } from './watched-port.js';
@@ -24,7 +25,7 @@ export interface WatchedNodeOptions {
 export class WatchedNode {
   readonly port = new WatchedPort(gidFromIp('10.0.0.1'));
   readonly peer = new Side('10.0.0.2', monotonicClock as never, 3, {});
-  readonly node: SoftroceNode;
+  readonly node: HcaNode;
   readonly memory: Memory;
   readonly cq: CompletionQueue;
   readonly qp: QueuePair;
@@ -35,7 +36,7 @@ export class WatchedNode {
     const { memoryBytes, maxReceives = 16, pathMtuBytes = 1024 } = options;
     const { port, peer } = this;
     joinPorts(port, peer.port);
-    this.node = new SoftroceNode({ name: 'n', port, logger: silentLogger, parameters: {} });
+    this.node = softroceNode({ name: 'n', port, logger: silentLogger, parameters: {} });
     const { device } = this.node;
     const pd = device.createProtectionDomain();
     const base = 0x10000n;

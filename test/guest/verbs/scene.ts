@@ -2,7 +2,7 @@
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { silentLogger } from '../../../core/spi/index.js';
-import { SoftroceNode } from '../../../providers/softroce/node.js';
+import { softroceNode } from '../../../providers/softroce/node.js';
 import { openSocketPort } from '../../../providers/softroce/socket-port.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
@@ -56,7 +56,7 @@ export const datEnd = (lab: Lab, family: Family) => async (): Promise<DatEnd> =>
 export async function openDeviceEnd(address: string): Promise<ManualEnd> {
   const name = `softroce ${address}`;
   const port = await openSocketPort({ addresses: [address] });
-  const node = new SoftroceNode({ name, port, logger: silentLogger, parameters: {} });
+  const node = softroceNode({ name, port, logger: silentLogger, parameters: {} });
   return new DeviceEnd('softroce', node.device, address);
 }
 

@@ -8,7 +8,7 @@ import {
   WrOpcode,
 } from '../../../core/spi/index.js';
 import { LIMITS } from '../../../providers/hca/pacing/index.js';
-import { SoftroceNode } from '../../../providers/softroce/node.js';
+import { softroceNode } from '../../../providers/softroce/node.js';
 import { drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { WatchedNode } from '../../support/watched-node.js';
 import { WatchedPort } from '../../support/watched-port.js';
@@ -213,7 +213,7 @@ describe('a softroce node whose consumer spins', () => {
     const rests: number[] = [];
     const resting = new WatchedPort(gidFromIp('10.0.0.3'));
     resting.peer = resting;
-    const spinning = new SoftroceNode({
+    const spinning = softroceNode({
       name: 'spinning',
       port: Object.assign(resting, { rest: (us: number) => void rests.push(us) }),
       logger: silentLogger,
