@@ -78,6 +78,7 @@ const char* Channel::attach(const Peer& peer) {
 }
 
 const char* Channel::check(const Peer& peer) {
+  if (peer.addresses.empty()) return "it has no addresses, or too many";
   if (isAttached() || !own_.base()) return "the channel is attached already";
   if (!isSocket(peer.wakeFd)) return "what is to wake the peer is no stream socket";
   if (peer.memoryBytes < Half::kSlotsAt) return "its half is shorter than a head";
