@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/arena.h"
 #include "port_memory.h"
 #include "packets/receiver.h"
 #include "tables/region_table.h"
@@ -35,7 +36,7 @@ class ReportList {
   size_t oldest_ = 0;
 };
 
-class Port {
+class Port final : public Arena::Listener {
  public:
   struct Handlers {
     napi_ref readable = nullptr;
@@ -66,6 +67,12 @@ class Port {
   int64_t keepParting(uint32_t path, const uint8_t* packet, size_t bytes);
   RegionTable& regions() { return regions_; }
   Sender& sender() { return *sender_; }
+  /// @param limitBytes of memory that peers of this host can read where it lies
+  /// @param onChange a segment has come or gone
+  void useArena(uint64_t limitBytes, napi_ref onChange);
+  void onSegments() override;
+  /// nullptr where `useArena` was not called.
+  Arena* arena() const { return arena_; }
   size_t addresses() const { return sockets_.size(); }
   uint32_t dropped() const;
 
@@ -105,6 +112,9 @@ class Port {
   std::vector<napi_ref> arrays_;
   std::vector<UdpSocket> sockets_;
   RegionTable regions_;
+  Arena* arena_ = nullptr;
+  napi_ref onSegments_ = nullptr;
+  bool segmentsChanged_ = false;
   std::unique_ptr<Receiver> receiver_;
   std::unique_ptr<Sender> sender_;
   ReportList reports_;
