@@ -41,7 +41,7 @@ export interface NativePortHandle {
   release(): void;
   withdraw(path: number, destinationQpn: number): void;
   /** As of a ChannelPort. @throws Error with the `code` of the system */
-  offerChannel(slots: number, bounceBytes: number): ChannelOffer;
+  offerChannel(slots: number, bounceBytes: number, peerBytes: number): ChannelOffer;
   /** @throws Error with code EINVAL or EEXIST */
   attachChannel(
     channel: number,
@@ -56,14 +56,7 @@ export interface NativePortHandle {
   channelTo(gid: Uint8Array, udpPort: number): number;
   useSegment(channel: number, segment: number): void;
   unmapSegment(channel: number, segment: number): void;
-  /** @param mostBytes of the peer's memory that may be mapped */
-  mapSegment(
-    channel: number,
-    segment: number,
-    descriptor: number,
-    bytes: number,
-    mostBytes: number,
-  ): void;
+  mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
 }
 
 export interface NativeAddon extends FileMapper {

@@ -62,7 +62,9 @@ export function addPath(
     return port.addPath(gid, localGidIndex, mtuBytes);
   } catch (cause) {
     const what =
-      mtuBytes === CHANNEL_MTU_BYTES ? 'no memory is shared with it' : 'no local address reaches it';
+      mtuBytes === CHANNEL_MTU_BYTES
+        ? 'no memory is shared with it'
+        : 'no local address reaches it';
     throw new SpiError('ENETUNREACH', `${name}: ${what}`, { cause });
   }
 }

@@ -106,6 +106,23 @@ int Port::closeSockets(int error) {
   return error;
 }
 
+void Port::useArena(uint64_t limitBytes, napi_ref onChange) {
+  if (!open_ || arena_) {
+    napi_delete_reference(env_, onChange);
+    return;
+  }
+  arena_ = Arena::create(limitBytes);
+  arena_->setListener(this);
+  channels_->useArena(arena_);
+  onSegments_ = onChange;
+}
+
+/// Memory goes when it is collected, and JavaScript may not run then.
+void Port::onSegments() {
+  segmentsChanged_ = true;
+  uv_async_send(&wake_);
+}
+
 void Port::readClock() {
   memory_.counters[kClockUs] = static_cast<double>(uv_hrtime()) / 1000 - clockOffsetUs_;
 }
@@ -349,6 +366,10 @@ Report* Port::report(const Report& report) {
 }
 
 void Port::tellReports() {
+  if (segmentsChanged_ && open_) {
+    segmentsChanged_ = false;
+    call(onSegments_, 0, nullptr);
+  }
   Report report;
   while (open_ && watched_ && reports_.next(&report)) tellReport(report);
   tellEnds();
@@ -389,6 +410,7 @@ void Port::close(napi_ref closed) {
   if (!open_) return;
   open_ = false;
   closed_ = closed;
+  if (arena_) arena_->setListener(nullptr);
   const auto onClose = [](uv_handle_t* handle) {
     static_cast<Poll*>(handle->data)->port->onHandleClosed();
   };
@@ -427,10 +449,13 @@ void Port::letGo() {
 
 void Port::dropAll() {
   regions_.clear(env_);
+  if (arena_) arena_->release();
+  arena_ = nullptr;
   drop(&handlers_.readable);
   drop(&handlers_.writable);
   drop(&handlers_.report);
   drop(&handlers_.channelEnd);
+  drop(&onSegments_);
   for (napi_ref& array : arrays_) drop(&array);
 }
 

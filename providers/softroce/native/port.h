@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/arena.h"
 #include "port_memory.h"
 #include "packets/receiver.h"
 #include "shm/channel_loop.h"
@@ -36,7 +37,7 @@ class ReportList {
   size_t oldest_ = 0;
 };
 
-class Port {
+class Port final : public Arena::Listener {
  public:
   static constexpr size_t kArenaBytes = Receiver::kArenaBytes + Channels::kArenaBytes;
   struct Handlers {
@@ -73,6 +74,12 @@ class Port {
   void withdraw(uint32_t path, uint32_t qpn);
   RegionTable& regions() { return regions_; }
   Sender& sender() { return *sender_; }
+  /// @param limitBytes of memory that peers of this host can read where it lies
+  /// @param onChange a segment has come or gone
+  void useArena(uint64_t limitBytes, napi_ref onChange);
+  void onSegments() override;
+  /// nullptr where `useArena` was not called.
+  Arena* arena() const { return arena_; }
   size_t addresses() const { return sockets_.size(); }
   uint32_t dropped() const;
 
@@ -126,6 +133,9 @@ class Port {
   std::vector<napi_ref> arrays_;
   std::vector<UdpSocket> sockets_;
   RegionTable regions_;
+  Arena* arena_ = nullptr;
+  napi_ref onSegments_ = nullptr;
+  bool segmentsChanged_ = false;
   std::unique_ptr<Receiver> receiver_;
   std::vector<Endpoint> locals_;
   std::unique_ptr<Channels> channels_;

@@ -108,6 +108,45 @@ napi_value removeRegion(napi_env env, napi_callback_info info) {
   return throwRange(env, "no region " + std::to_string(region));
 }
 
+/// useArena(limitBytes, onChange)
+napi_value useArena(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  double limit = 0;
+  napi_get_value_double(env, call.arguments[0], &limit);
+  if (!call.port) return nullptr;
+  napi_ref onChange = nullptr;
+  napi_create_reference(env, call.arguments[1], 1, &onChange);
+  call.port->useArena(static_cast<uint64_t>(limit), onChange);
+  return nullptr;
+}
+
+/// segments(): [number, descriptor, bytes] of each; the descriptors stay the arena's
+napi_value segments(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  napi_value all;
+  napi_create_array(env, &all);
+  if (!call.port || !call.port->arena()) return all;
+  uint32_t index = 0;
+  for (const Arena::Segment& segment : call.port->arena()->segments()) {
+    napi_value one;
+    napi_create_array_with_length(env, 3, &one);
+    napi_set_element(env, one, 0, unsignedNumber(env, segment.number));
+    napi_set_element(env, one, 1, number(env, segment.descriptor));
+    napi_set_element(env, one, 2, number(env, static_cast<double>(segment.bytes)));
+    napi_set_element(env, all, index++, one);
+  }
+  return all;
+}
+
+/// allocate(bytes): memory of the arena, or undefined where it has no more
+napi_value allocate(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  double bytes = 0;
+  napi_get_value_double(env, call.arguments[0], &bytes);
+  if (!call.port || !call.port->arena()) return nullptr;
+  return call.port->arena()->allocate(env, static_cast<size_t>(bytes));
+}
+
 /// addPath(gid, port, localIndex, overChannel)
 napi_value addPath(napi_env env, napi_callback_info info) {
   const Call<4> call(env, info);
@@ -192,6 +231,8 @@ constexpr Method kPortMethods[] = {
     {"setProcessHold", setProcessHold}, {"dropped", dropped},
     {"readClock", readClock},       {"close", closePort},
     {"keepParting", keepParting},   {"dropParting", dropPartingOf},
+    {"useArena", useArena},         {"allocate", allocate},
+    {"segments", segments},
 };
 
 /// Each function keeps the port; with the last of them it goes.

@@ -19,12 +19,14 @@ export class NativeChannels implements ChannelPort {
   ) {}
 
   offer(): ChannelOffer {
-    const { maxChannels, ringSlots, bounceBytes } = this.options;
+    const { maxChannels, ringSlots, bounceBytes, peerBytes } = this.options;
     if (this.open.size >= maxChannels) {
       const hint = `raise shm.maxChannels, which is ${String(maxChannels)}`;
       throw new SpiError('ENOMEM', `${String(maxChannels)} channels are open already`, { hint });
     }
-    const offer = named('a channel', () => this.native.offerChannel(ringSlots, bounceBytes));
+    const offer = named('a channel', () =>
+      this.native.offerChannel(ringSlots, bounceBytes, peerBytes),
+    );
     this.open.add(offer.channel);
     return offer;
   }
@@ -74,9 +76,8 @@ export class NativeChannels implements ChannelPort {
   }
 
   mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void {
-    const { peerBytes } = this.options;
     named(`segment ${String(segment)}`, () =>
-      this.native.mapSegment(channel, segment, descriptor, bytes, peerBytes),
+      this.native.mapSegment(channel, segment, descriptor, bytes),
     );
   }
 

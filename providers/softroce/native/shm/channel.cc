@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "sealed_memory.h"
+#include "shared_memory.h"
 
 namespace dapl {
 namespace {
@@ -35,7 +35,6 @@ bool isSocket(int fd) {
 Channel::~Channel() {
   const auto own = std::find(ownGenerations.begin(), ownGenerations.end(), generation_);
   if (own != ownGenerations.end()) ownGenerations.erase(own);
-  for (const Segment& segment : segments_) munmap(segment.data, segment.bytes);
   if (own_.base()) munmap(own_.base(), bytes_);
   if (peer_.base()) munmap(peer_.base(), peerBytes_);
   for (int* fd : {&memoryFd_, &wakeFd_, &peerWakeFd_, &toPeerFd_}) closeFd(fd);
@@ -44,8 +43,8 @@ Channel::~Channel() {
 int Channel::offer(uint32_t slots, uint64_t bounceBytes) {
   bytes_ = Half::bytesOf(slots, bounceBytes);
   void* data;
-  const int error = createSealed("dapl-channel", bytes_, &memoryFd_, &data);
-  if (error != 0) return error;
+  memoryFd_ = createSharedMemory("dapl-channel", bytes_, true, &data);
+  if (memoryFd_ < 0) return -memoryFd_;
   own_ = Half(static_cast<uint8_t*>(data), slots, bounceBytes);
   int ends[2];
   if (getrandom(&generation_, sizeof(generation_), 0) != sizeof(generation_)) return EIO;
@@ -82,10 +81,11 @@ const char* Channel::check(const Peer& peer) {
   if (isAttached() || !own_.base()) return "the channel is attached already";
   if (!isSocket(peer.wakeFd)) return "what is to wake the peer is no stream socket";
   if (peer.memoryBytes < Half::kSlotsAt) return "its half is shorter than a head";
-  void* data;
-  if (mapSealed(peer.memoryFd, peer.memoryBytes, &data) != 0) {
+  if (checkSharedMemory(peer.memoryFd, peer.memoryBytes) != 0) {
     return "its half is no sealed memory of that size";
   }
+  void* const data = mapSharedMemory(peer.memoryFd, peer.memoryBytes, false);
+  if (!data) return "its half cannot be mapped";
   HalfHead head;
   memcpy(&head, data, sizeof(head));
   const bool good = head.magic == HalfHead::kMagic && head.version == HalfHead::kVersion &&
@@ -135,43 +135,12 @@ void Channel::lookForEnd() {
   if (got == 0 || (got < 0 && errno == ECONNRESET)) end(kGone);
 }
 
-int Channel::mapSegment(uint16_t number, int fd, size_t bytes) {
-  void* data;
-  int error = number == Slot::kBounce ? EINVAL : 0;
-  for (const Segment& one : segments_) {
-    if (one.number == number) error = EINVAL;
-  }
-  if (error == 0) error = mapSealed(fd, bytes, &data);
-  close(fd);
-  if (error != 0) return error;
-  segments_.push_back({number, static_cast<uint8_t*>(data), bytes});
-  mappedBytes_ += bytes;
-  return 0;
-}
-
 const uint8_t* Channel::resolve(const Slot& packet) const {
-  const uint16_t number = packet.segment();
   const uint64_t offset = packet.offset();
-  const uint8_t* data = peer_.bounce();
-  uint64_t bytes = peer_.bounceBytes();
-  if (number != Slot::kBounce) {
-    data = nullptr;
-    for (const Segment& one : segments_) {
-      if (one.number != number) continue;
-      data = one.data;
-      bytes = one.bytes;
-    }
-    if (!data) return nullptr;
-  }
-  return offset <= bytes && packet.payloadBytes <= bytes - offset ? data + offset : nullptr;
-}
-
-void Channel::forgetSegment(uint16_t segment) {
-  usable_.erase(std::remove(usable_.begin(), usable_.end(), segment), usable_.end());
-}
-
-bool Channel::mayName(uint16_t segment) const {
-  return std::find(usable_.begin(), usable_.end(), segment) != usable_.end();
+  const uint32_t length = packet.payloadBytes;
+  if (packet.segment() != Slot::kBounce) return segments_.resolve(packet.segment(), offset, length);
+  const uint64_t bytes = peer_.bounceBytes();
+  return offset <= bytes && length <= bytes - offset ? peer_.bounce() + offset : nullptr;
 }
 
 }  // namespace dapl

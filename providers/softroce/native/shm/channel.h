@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 #include "icrc/icrc.h"
+#include "memory/peer_segments.h"
 #include "shm/consumer.h"
 #include "shm/producer.h"
 
@@ -16,7 +18,11 @@ class Channel {
  public:
   static constexpr uint32_t kLongestPayload = 1 << 20;
 
-  explicit Channel(uint32_t number) : number_(number) {}
+  static constexpr size_t kMostSegments = 4096;
+
+  /// @param peerBytes of the other side's memory that may be mapped
+  Channel(uint32_t number, uint64_t peerBytes)
+      : number_(number), segments_({kMostSegments, peerBytes}) {}
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -69,14 +75,14 @@ class Channel {
   void lookForEnd();
 
   // --- memory in place ---
-  /// @returns 0 or errno; takes the descriptor
-  int mapSegment(uint16_t segment, int fd, size_t bytes);
-  size_t mappedBytes() const { return mappedBytes_; }
+  PeerSegments& segments() { return segments_; }
   /// Where a payload lies in the other side's memory, or nullptr.
   const uint8_t* resolve(const Slot& packet) const;
-  void useSegment(uint16_t segment) { usable_.push_back(segment); }
-  void forgetSegment(uint16_t segment);
-  bool mayName(uint16_t segment) const;
+  /// The other side has mapped a segment of ours: packets may name it.
+  void useSegment(uint32_t segment) { usable_.insert(segment); }
+  bool mayName(uint32_t segment) const {
+    return segment <= UINT16_MAX && usable_.count(segment) > 0;
+  }
 
   /// When the other side began to take no more, in coarse milliseconds; 0 while it does.
   uint64_t fullSinceMs = 0;
@@ -84,11 +90,6 @@ class Channel {
   bool dirty = false;
 
  private:
-  struct Segment {
-    uint16_t number;
-    uint8_t* data;
-    size_t bytes;
-  };
   const char* check(const Peer& peer);
 
   const uint32_t number_;
@@ -106,9 +107,8 @@ class Channel {
   std::vector<Endpoint> addresses_;
   std::unique_ptr<Producer> producer_;
   std::unique_ptr<Consumer> consumer_;
-  std::vector<Segment> segments_;
-  size_t mappedBytes_ = 0;
-  std::vector<uint16_t> usable_;
+  PeerSegments segments_;
+  std::unordered_set<uint32_t> usable_;
   const char* endedBy_ = nullptr;
   bool ownThreads_ = false;
 };

@@ -35,14 +35,14 @@ double toDouble(napi_env env, napi_value value) {
   return result;
 }
 
-/// offerChannel(slots, bounceBytes): {channel, generation, memoryFd, memoryBytes, wakeFd}
+/// offerChannel(slots, bounceBytes, peerBytes): {channel, generation, memoryFd, memoryBytes, wakeFd}
 napi_value offerChannel(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const Call<3> call(env, info);
   if (!call.port) return throwRange(env, "the port is closed");
   Channel* channel = nullptr;
-  const int error =
-      call.port->channels().offer(toUint32(env, call.arguments[0]),
-                                  static_cast<uint64_t>(toDouble(env, call.arguments[1])), &channel);
+  const int error = call.port->channels().offer(
+      toUint32(env, call.arguments[0]), static_cast<uint64_t>(toDouble(env, call.arguments[1])),
+      static_cast<uint64_t>(toDouble(env, call.arguments[2])), &channel);
   if (error != 0) return throwCode(env, codeOf(error), strerror(error));
   const Channel::Offer offer = channel->offered();
   napi_value object;
@@ -102,51 +102,42 @@ napi_value channelTo(napi_env env, napi_callback_info info) {
   return number(env, channel ? channel->number() : -1);
 }
 
-/// addArena(segment, bytes): the view is kept by its owner until removeArena
-napi_value addArena(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
-  if (!call.port) return throwRange(env, "the port is closed");
-  const Bytes bytes = toBytes(env, call.arguments[1]);
-  call.port->channels().addArena(static_cast<uint16_t>(toUint32(env, call.arguments[0])),
-                                 bytes.data, bytes.length);
-  return nullptr;
-}
-
-napi_value removeArena(napi_env env, napi_callback_info info) {
-  const Call<1> call(env, info);
-  if (!call.port) return nullptr;
-  call.port->channels().removeArena(static_cast<uint16_t>(toUint32(env, call.arguments[0])));
-  return nullptr;
-}
-
 /// useSegment(channel, segment)
 napi_value useSegment(napi_env env, napi_callback_info info) {
   const Call<2> call(env, info);
   Channel* const channel =
       call.port ? call.port->channels().find(toUint32(env, call.arguments[0])) : nullptr;
-  if (channel) channel->useSegment(static_cast<uint16_t>(toUint32(env, call.arguments[1])));
+  if (channel) channel->useSegment(toUint32(env, call.arguments[1]));
   return nullptr;
 }
 
-/// mapSegment(channel, segment, fd, bytes, most bytes that the channel may have mapped)
+/// mapSegment(channel, segment, fd, bytes)
 napi_value mapSegment(napi_env env, napi_callback_info info) {
-  const Call<5> call(env, info);
+  const Call<4> call(env, info);
   const int fd = toInt32(env, call.arguments[2]);
-  const double bytes = toDouble(env, call.arguments[3]);
   Channel* const channel =
       call.port ? call.port->channels().find(toUint32(env, call.arguments[0])) : nullptr;
-  const double mapped = channel ? static_cast<double>(channel->mappedBytes()) : 0;
-  if (!channel || mapped + bytes > toDouble(env, call.arguments[4])) {
+  if (!channel) {
     close(fd);
-    return channel ? throwCode(env, "ENOMEM", "more memory than may be mapped of a peer")
-                   : throwCode(env, "EINVAL", "there is no such channel");
+    return throwCode(env, "EINVAL", "there is no such channel");
   }
-  const int error = channel->mapSegment(static_cast<uint16_t>(toUint32(env, call.arguments[1])),
-                                        fd, static_cast<size_t>(bytes));
-  if (error == EINVAL) {
-    return throwCode(env, "EINVAL", "the segment is no sealed memory of that size, or known");
+  const int error = channel->segments().add(
+      toUint32(env, call.arguments[1]), static_cast<uint64_t>(toDouble(env, call.arguments[3])), fd);
+  switch (error) {
+    case 0: return nullptr;
+    case -EINVAL: return throwCode(env, "EINVAL", "no sealed memory of that size, or known already");
+    case -ENOSPC: return throwCode(env, "ENOMEM", "more memory than may be mapped of a peer");
+    default: return throwCode(env, codeOf(-error), strerror(-error));
   }
-  return error == 0 ? nullptr : throwCode(env, codeOf(error), strerror(error));
+}
+
+/// unmapSegment(channel, segment)
+napi_value unmapSegment(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  Channel* const channel =
+      call.port ? call.port->channels().find(toUint32(env, call.arguments[0])) : nullptr;
+  if (channel) call.port->channels().unmap(channel, toUint32(env, call.arguments[1]));
+  return nullptr;
 }
 
 napi_value release(napi_env env, napi_callback_info info) {
@@ -169,8 +160,8 @@ napi_value withdraw(napi_env env, napi_callback_info info) {
 extern const Method kChannelMethods[] = {
     {"offerChannel", offerChannel}, {"attachChannel", attachChannel},
     {"closeChannel", closeChannel}, {"channelTo", channelTo},
-    {"addArena", addArena},         {"removeArena", removeArena},
     {"useSegment", useSegment},     {"mapSegment", mapSegment},
+    {"unmapSegment", unmapSegment},
     {"release", release},           {"withdraw", withdraw},
 };
 extern const size_t kChannelMethodCount = sizeof(kChannelMethods) / sizeof(*kChannelMethods);

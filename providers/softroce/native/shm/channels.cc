@@ -41,8 +41,8 @@ constexpr uint32_t kBodyStep = Channel::kLongestPayload + 64;
 
 }  // namespace
 
-int Channels::offer(uint32_t slots, uint64_t bounceBytes, Channel** channel) {
-  auto made = std::make_unique<Channel>(nextNumber_++);
+int Channels::offer(uint32_t slots, uint64_t bounceBytes, uint64_t peerBytes, Channel** channel) {
+  auto made = std::make_unique<Channel>(nextNumber_++, peerBytes);
   const int error = made->offer(slots, bounceBytes);
   if (error != 0) return error;
   *channel = made.get();
@@ -77,6 +77,11 @@ void Channels::remove(Channel* channel) {
   channels_.erase(std::remove_if(channels_.begin(), channels_.end(),
                                  [channel](const auto& one) { return one.get() == channel; }),
                   channels_.end());
+}
+
+void Channels::unmap(Channel* channel, uint32_t segment) {
+  packets_ = 0;  // payload of the last burst may lie there
+  channel->segments().remove(segment);
 }
 
 void Channels::clear() {
@@ -205,14 +210,14 @@ bool Channels::place(uint64_t source, uint32_t length, uint8_t* target) const {
   return true;
 }
 
-const Channels::Arena* Channels::arenaOf(const uint8_t* data, uint64_t bytes) const {
-  for (const Arena& one : arenas_) {
-    if (data >= one.data && data < one.data + one.bytes &&
-        bytes <= one.bytes - static_cast<uint64_t>(data - one.data)) {
-      return &one;
-    }
+bool Channels::inPlace(const Channel& channel, const uint8_t* data, uint32_t bytes,
+                       uint64_t* place) const {
+  SegmentRange range;
+  if (!arena_ || !arena_->find(data, bytes, &range) || !channel.mayName(range.segment)) {
+    return false;
   }
-  return nullptr;
+  *place = Slot::placeOf(static_cast<uint16_t>(range.segment), range.offset);
+  return true;
 }
 
 Channels::Sent Channels::send(Channel* channel, uint8_t source, uint8_t destination,
@@ -238,16 +243,10 @@ Channels::Sent Channels::send(Channel* channel, uint8_t source, uint8_t destinat
   slot.payloadBytes = payloadBytes;
   slot.place = 0;
 
-  bool inPlace = false;
-  if (count == 1 && payloadBytes > tx::kCopiedPayloadBytes && keepsPayload(slot.header)) {
-    const uint8_t* const data = dataOf(entry);
-    const Arena* const arena = arenaOf(data, payloadBytes);
-    inPlace = arena && channel->mayName(arena->segment);
-    if (inPlace) {
-      slot.place = Slot::placeOf(arena->segment, static_cast<uint64_t>(data - arena->data));
-    }
-  }
-  const uint32_t copied = inPlace ? 0 : payloadBytes;
+  const bool stays = count == 1 && payloadBytes > tx::kCopiedPayloadBytes &&
+                     keepsPayload(slot.header) &&
+                     inPlace(*channel, dataOf(entry), payloadBytes, &slot.place);
+  const uint32_t copied = stays ? 0 : payloadBytes;
   Producer::Room room = producer.room(copied);
   if (room == Producer::Room::kFull) {
     publish(channel);
@@ -272,7 +271,7 @@ Channels::Sent Channels::send(Channel* channel, uint8_t source, uint8_t destinat
       to += entry[segment::kLength];
     }
   }
-  producer.put(slot, inPlace, qpnOf(slot.header));
+  producer.put(slot, stays, qpnOf(slot.header));
   if (!channel->dirty) {
     channel->dirty = true;
     dirty_.push_back(channel);
@@ -308,17 +307,6 @@ void Channels::withdraw(Channel* channel, uint32_t qpn) {
     const timespec pause = {0, 20000};
     nanosleep(&pause, nullptr);
   }
-}
-
-void Channels::addArena(uint16_t segment, const uint8_t* data, uint64_t bytes) {
-  arenas_.push_back({segment, data, bytes});
-}
-
-void Channels::removeArena(uint16_t segment) {
-  arenas_.erase(std::remove_if(arenas_.begin(), arenas_.end(),
-                               [segment](const Arena& one) { return one.segment == segment; }),
-                arenas_.end());
-  for (Channel* channel : attached_) channel->forgetSegment(segment);
 }
 
 bool Channels::arm() {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "memory/arena.h"
 #include "port_memory.h"
 #include "shm/channel.h"
 #include "tables/region_table.h"
@@ -22,14 +23,18 @@ class Channels {
 
   Channels(const PortMemory& memory, RegionTable& regions, size_t arenaAt)
       : memory_(memory), regions_(regions), arenaAt_(arenaAt) {}
+  /// Memory that peers may read where it lies; nullptr for none.
+  void useArena(const Arena* arena) { arena_ = arena; }
 
   // --- their lives ---
   /// @returns 0 or errno
-  int offer(uint32_t slots, uint64_t bounceBytes, Channel** channel);
+  int offer(uint32_t slots, uint64_t bounceBytes, uint64_t peerBytes, Channel** channel);
   Channel* find(uint32_t number);
   /// The living one that leads to an address, or nullptr.
   Channel* to(const Endpoint& address);
   void remove(Channel* channel);
+  /// A segment of the other side's goes.
+  void unmap(Channel* channel, uint32_t segment);
   size_t attached() const { return attached_.size(); }
   void onAttached(Channel* channel) { attached_.push_back(channel); }
   void clear();
@@ -55,8 +60,6 @@ class Channels {
   void publish();
   /// What was sent to a queue pair and is still in its memory is lost, unless it has been taken.
   void withdraw(Channel* channel, uint32_t qpn);
-  void addArena(uint16_t segment, const uint8_t* data, uint64_t bytes);
-  void removeArena(uint16_t segment);
 
   // --- sleeping ---
   /// Asks all to wake us. @returns false when there is something already
@@ -68,11 +71,6 @@ class Channels {
   bool takeWritable();
 
  private:
-  struct Arena {
-    uint16_t segment;
-    const uint8_t* data;
-    uint64_t bytes;
-  };
   /// A packet of the last burst.
   struct Taken {
     const uint8_t* header;
@@ -83,7 +81,8 @@ class Channels {
   uint32_t receiveFrom(Channel* channel, const std::vector<Endpoint>& locals);
   const char* describe(const Channel& channel, const Slot& slot,
                        const std::vector<Endpoint>& locals);
-  const Arena* arenaOf(const uint8_t* data, uint64_t bytes) const;
+  /// Whether a payload can be left where it lies, and its name then.
+  bool inPlace(const Channel& channel, const uint8_t* data, uint32_t bytes, uint64_t* place) const;
   void publish(Channel* channel);
 
   PortMemory memory_;
@@ -92,7 +91,7 @@ class Channels {
   size_t arenaUsed_ = 0;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<Channel*> attached_;
-  std::vector<Arena> arenas_;
+  const Arena* arena_ = nullptr;
   uint32_t nextNumber_ = 0;
   /// The burst: packets described, and of each channel how many have been read.
   Taken taken_[kBurst];
