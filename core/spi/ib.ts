@@ -128,6 +128,9 @@ export const PATH_MTU_BYTES: readonly number[] = [0, 256, 512, 1024, 2048, 4096]
  */
 export const LOCAL_MTU_BYTES = 57344;
 
+/** The longest payload of a packet through memory that two software HCAs have mapped. */
+export const CHANNEL_MTU_BYTES = 1 << 20;
+
 /** Full-member default partition key: the only one on RoCE. */
 export const DEFAULT_PKEY = 0xffff;
 /** Queue pair number and Q_Key of the General Services Interface (IBTA 13.5.3.3). */
