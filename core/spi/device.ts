@@ -9,6 +9,7 @@
 import type { Gid } from './address.js';
 import type { AsyncEventType, QpState, QpType } from './ib.js';
 import type { NetworkReport } from './network-report.js';
+import type { PeerDevice } from './packet-port.js';
 import type { Ring, SharedReceiveRing } from './layout/ring.js';
 
 /** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
@@ -106,6 +107,12 @@ export interface Device {
    */
   keepPartingMad?(mad: Uint8Array, to: AddressVector): number;
   dropPartingMad?(parting: number): void;
+
+  /**
+   * Sees to a way to a device of this host that offers CHANNEL, before a connection with it is
+   * answered. Absent where there is no way but the network; see `PacketPort.meet`.
+   */
+  meet?(peer: PeerDevice, done: (met: boolean) => void): void;
 
   /**
    * Drives the device once without blocking: takes in what has arrived, lets completions appear in

@@ -22,6 +22,8 @@ export class ForwardingPort implements PacketPort {
   readonly leaveGroup?: NonNullable<PacketPort['leaveGroup']>;
   readonly keepParting?: NonNullable<PacketPort['keepParting']>;
   readonly dropParting?: NonNullable<PacketPort['dropParting']>;
+  readonly listen?: NonNullable<PacketPort['listen']>;
+  readonly meet?: NonNullable<PacketPort['meet']>;
 
   constructor(protected readonly port: PacketPort) {
     this.gids = port.gids;
@@ -43,6 +45,8 @@ export class ForwardingPort implements PacketPort {
     if (port.leaveGroup) this.leaveGroup = port.leaveGroup.bind(port);
     if (port.keepParting) this.keepParting = port.keepParting.bind(port);
     if (port.dropParting) this.dropParting = port.dropParting.bind(port);
+    if (port.listen) this.listen = port.listen.bind(port);
+    if (port.meet) this.meet = port.meet.bind(port);
   }
 
   receive(): number {

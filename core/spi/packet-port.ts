@@ -91,6 +91,15 @@ export const PORT_COUNTERS = [
 
 export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
 
+/** Another device, as the CM knows it by its REQ. */
+export interface PeerDevice {
+  /** Its node GUID, with what it offers (peer-agreement.ts). */
+  readonly guid: bigint;
+  readonly gid: Gid;
+  /** The UDP port that its packets come from. */
+  readonly udpPort: number;
+}
+
 export interface PacketPort {
   /** Addresses this port sends from and receives on; index 0 is the default. */
   readonly gids: readonly Gid[];
@@ -185,6 +194,19 @@ export interface PacketPort {
    */
   keepParting?(path: number, packet: Uint8Array): number;
   dropParting?(parting: number): void;
+
+  /**
+   * Lets devices of this host find this one, by its node GUID. Absent, as `meet`, where a port has
+   * no other way than the network.
+   * @returns whether they can: then the device offers CHANNEL (peer-agreement.ts)
+   */
+  listen?(nodeGuid: bigint): boolean;
+  /**
+   * Makes a channel to a device that offers CHANNEL, unless there is one.
+   * @param done told once and soon, a second at most, and never from inside this call: whether
+   * there is one now
+   */
+  meet?(peer: PeerDevice, done: (met: boolean) => void): void;
 
   /** The driver's interest; a handler is never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;

@@ -5,10 +5,13 @@
 import {
   describeReport,
   type Device,
+  deviceOf,
   type Gid,
   gidEquals,
   type MadAddress,
   type NetworkReport,
+  offersOf,
+  PEER_AGREEMENT,
 } from '../../core/spi/index.js';
 import type { Admission } from './admission/admission.js';
 import { aprOf } from './messages/apr.js';
@@ -243,9 +246,23 @@ export class CmReceiver {
       onClosedOrOpen: () => this.halfOpen.giveBack(path.gid),
     });
     const request = requestOf(connection, contents);
-    services.defer(() => {
-      if (connection.waitsForConsumer) listener.options.onRequest?.(request);
+    this.meet(req, origin, (met) => {
+      if (met) connection.grantChannel();
+      services.defer(() => {
+        if (connection.waitsForConsumer) listener.options.onRequest?.(request);
+      });
     });
+  }
+
+  /** Devices of one host meet before the consumer is asked, so that REP can say that they have. */
+  private meet(req: CmReq, { source }: Origin, done: (met: boolean) => void): void {
+    const { device, services } = this.init;
+    const { gid, udpPort } = source;
+    const guid = req.localCaGuid;
+    const both = offersOf(guid) & offersOf(services.guid) & PEER_AGREEMENT.CHANNEL;
+    const isItself = deviceOf(guid) === deviceOf(services.guid);
+    if (both === 0 || isItself || udpPort === undefined || device.meet === undefined) done(false);
+    else device.meet({ guid, gid, udpPort }, done);
   }
 
   private rejectReq(req: CmReq, origin: Origin, reason: number, info?: Uint8Array): void {

@@ -1,5 +1,5 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
-import { type FileMapper, loadAddon } from '../host/index.js';
+import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
 import type { ChannelOffer } from './shm/channel-port.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
@@ -34,6 +34,15 @@ export interface NativePortHandle {
   /** As of a PacketPort. */
   keepParting(path: number, packet: Uint8Array): number;
   dropParting(parting: number): void;
+  /**
+   * From now on `allocate` has memory that peers of this host can map.
+   * @param onChange a segment has come or gone: called from the event loop
+   */
+  useArena(limitBytes: number, onChange: () => void): void;
+  /** Zeros; undefined where the arena, or the system, has no more. */
+  allocate(lengthBytes: number): ArrayBuffer | undefined;
+  /** Of the arena; descriptors stay its own. */
+  segments(): readonly (readonly [segment: number, descriptor: number, bytes: number])[];
   /** Datagrams lost to a full receive buffer, as the system counts them. */
   dropped(): number;
   close(onClosed: () => void): void;
@@ -59,7 +68,7 @@ export interface NativePortHandle {
   mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
 }
 
-export interface NativeAddon extends FileMapper {
+export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {
   readonly arenaBytes: number;
   /**
    * Zeros in pages of their own, from a boundary of huge pages on, and in such pages where the

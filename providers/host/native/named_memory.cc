@@ -77,7 +77,7 @@ int ask(const std::string& name, int* descriptor, uint64_t* bytes, Failure* fail
   if (socket < 0) return socket;
   PeerIdentity identity;
   int error = identityOf(socket, &identity);
-  if (error == 0 && identity.uid != geteuid()) {
+  if (error == 0 && !isOwnUser(identity)) {
     error = -EACCES;
     failure->message = "the name is in use by uid " + std::to_string(identity.uid) +
                        ", and memory is shared within one user";
@@ -263,7 +263,7 @@ class NamedMemories {
       PeerIdentity identity;
       Offer offer = {{}, named->bytes};
       memcpy(offer.magic, kMagic, sizeof(kMagic));
-      const bool given = identityOf(asker, &identity) == 0 && identity.uid == geteuid() &&
+      const bool given = identityOf(asker, &identity) == 0 && isOwnUser(identity) &&
                          sendMessage(asker, &offer, sizeof(offer), &named->descriptor, 1) == 0;
       if (given) named->holders.push_back(asker);
       else close(asker);

@@ -9,6 +9,7 @@
 namespace dapl {
 namespace {
 
+constexpr uid_t kUnmappedUser = 65534;  // what users of other namespaces are shown as
 constexpr int kType = SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK;
 
 /// A name of the abstract namespace begins with a zero byte, and its length is that of the address.
@@ -83,6 +84,10 @@ int identityOf(int socket, PeerIdentity* identity) {
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return -errno;
   *identity = {credentials.pid, credentials.uid, credentials.gid};
   return 0;
+}
+
+bool isOwnUser(const PeerIdentity& identity) {
+  return identity.uid == geteuid() && identity.uid != kUnmappedUser;
 }
 
 int sendMessage(int socket, const void* bytes, size_t length, const int* descriptors,

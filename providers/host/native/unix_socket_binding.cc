@@ -195,7 +195,7 @@ napi_value receiveFrom(napi_env env, napi_callback_info info) {
   return object;
 }
 
-/// identity(): { pid, uid } of the process at the other end, as the system vouches
+/// identity(): { pid, uid, isOwnUser } of the process at the other end, as the system vouches
 napi_value identityOfPeer(napi_env env, napi_callback_info info) {
   const SocketCall<1> call(env, info);
   PeerIdentity identity;
@@ -205,6 +205,9 @@ napi_value identityOfPeer(napi_env env, napi_callback_info info) {
   napi_create_object(env, &object);
   napi_set_named_property(env, object, "pid", number(env, identity.pid));
   napi_set_named_property(env, object, "uid", number(env, identity.uid));
+  napi_value own;
+  napi_get_boolean(env, isOwnUser(identity), &own);
+  napi_set_named_property(env, object, "isOwnUser", own);
   return object;
 }
 
