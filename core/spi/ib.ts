@@ -128,7 +128,10 @@ export const PATH_MTU_BYTES: readonly number[] = [0, 256, 512, 1024, 2048, 4096]
  */
 export const LOCAL_MTU_BYTES = 57344;
 
-/** The longest payload of a packet through memory that two software HCAs have mapped. */
+/**
+ * Payload of a packet that goes through memory which both devices have mapped: a message of up to
+ * 1 MiB is one packet. No path MTU of IBTA either.
+ */
 export const CHANNEL_MTU_BYTES = 1 << 20;
 
 /** Full-member default partition key: the only one on RoCE. */

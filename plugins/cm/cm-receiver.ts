@@ -79,9 +79,13 @@ export class CmReceiver {
     return verdict === 'taken';
   }
 
-  /** What network or system say of packets to a peer. Its MTU is no matter of ours. */
+  /**
+   * What network or system say of packets to a peer. Its MTU is no matter of ours, nor is memory
+   * shared with it, by which no message of ours goes.
+   */
   onReport(report: NetworkReport): void {
-    if (report.type === 'too-big' || report.type === 'too-long') return;
+    const { type } = report;
+    if (type === 'too-big' || type === 'too-long' || type === 'peer-gone') return;
     const what = describeReport(report);
     this.onHint(report.gid, what);
     this.init.sidr.onHint(report.gid, what);

@@ -59,8 +59,8 @@ export class TappedPort extends ForwardingPort {
     this.regions.delete(region);
   }
 
-  override addPath(gid: Gid, localGidIndex: number): number {
-    const path = super.addPath(gid, localGidIndex);
+  override addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number {
+    const path = super.addPath(gid, localGidIndex, mtuBytes);
     this.paths.set(path, { gid: gid.slice(), local: this.gids[localGidIndex] ?? gid });
     return path;
   }

@@ -1,5 +1,6 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
 import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
+import type { ChannelOffer } from './shm/channel-port.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
 export interface NativeArrays {
@@ -19,14 +20,15 @@ export interface NativePortHandle {
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;
   removeRegion(region: number): void;
-  addPath(gid: Uint8Array, udpPort: number, localIndex: number): number;
+  addPath(gid: Uint8Array, udpPort: number, localIndex: number, overChannel: boolean): number;
   removePath(path: number): void;
   watch(
     onReadable: () => void,
     onWritable: () => void,
     /** @param type index in NETWORK_REPORT_TYPES
-     * @param value bytes of the IP packet that was too long, or errno of a refusal */
+     * @param value bytes of the IP packet that was too long, errno of a refusal, or the path */
     onReport: (gid: Uint8Array, type: number, value: number, mtuBytes: number) => void,
+    onChannelEnd: (channel: number, reason: string) => void,
   ): void;
   setProcessHold(alive: boolean): void;
   /** As of a PacketPort. */
@@ -44,6 +46,26 @@ export interface NativePortHandle {
   /** Datagrams lost to a full receive buffer, as the system counts them. */
   dropped(): number;
   close(onClosed: () => void): void;
+  /** As of a PacketPort. */
+  release(): void;
+  withdraw(path: number, destinationQpn: number): void;
+  /** As of a ChannelPort. @throws Error with the `code` of the system */
+  offerChannel(slots: number, bounceBytes: number, peerBytes: number): ChannelOffer;
+  /** @throws Error with code EINVAL or EEXIST */
+  attachChannel(
+    channel: number,
+    generation: bigint,
+    memoryFd: number,
+    memoryBytes: number,
+    wakeFd: number,
+    gids: Uint8Array,
+    udpPort: number,
+  ): void;
+  closeChannel(channel: number): void;
+  channelTo(gid: Uint8Array, udpPort: number): number;
+  useSegment(channel: number, segment: number): void;
+  unmapSegment(channel: number, segment: number): void;
+  mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
 }
 
 export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {

@@ -4,6 +4,7 @@
  */
 import { getSystemErrorName } from 'node:util';
 import {
+  CHANNEL_MTU_BYTES,
   type FileMapping,
   type Gid,
   ipFromGid,
@@ -37,6 +38,9 @@ import {
   type SocketPortOptions,
 } from './port-options.js';
 
+import { NativeChannels } from './shm/native-channels.js';
+import { shmOptionsOf } from './shm/shm-options.js';
+
 /**
  * Opens a port on every address, or on none.
  * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP without the addon
@@ -56,6 +60,8 @@ class NativePort implements SocketPort {
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
   readonly localMtuBytes?: number;
+  readonly channelMtuBytes?: number;
+  readonly channels?: NativeChannels;
   readonly counters: NativeCounters;
   readonly clockUs: Float64Array;
   readonly rxArena: Uint8Array;
@@ -98,6 +104,11 @@ class NativePort implements SocketPort {
     const shared = { ...arrays, counters: words };
     this.native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
     this.counters = new NativeCounters(words, this.native);
+    const shm = shmOptionsOf(options.shm);
+    if (shm !== undefined) {
+      this.channels = new NativeChannels(this.native, shm);
+      this.channelMtuBytes = CHANNEL_MTU_BYTES;
+    }
   }
 
   receive(): number {
@@ -110,6 +121,14 @@ class NativePort implements SocketPort {
 
   place(count: number): void {
     this.native.place(count);
+  }
+
+  release(): void {
+    this.native.release();
+  }
+
+  withdraw(path: number, destinationQpn: number): void {
+    this.native.withdraw(path, destinationQpn);
   }
 
   send(from: number, to: number): number {
@@ -138,10 +157,14 @@ class NativePort implements SocketPort {
     this.native.removeRegion(region);
   }
 
-  addPath(gid: Gid, localGidIndex: number): number {
-    return this.paths.add(gid, localGidIndex, () =>
-      this.native.addPath(gid, this.udpPort, localGidIndex),
-    );
+  addPath(gid: Gid, localGidIndex: number, mtuBytes = this.mtuBytes): number {
+    const { native, udpPort } = this;
+    const overChannel = mtuBytes === CHANNEL_MTU_BYTES;
+    // A path over a channel ends with it: those of a later one are others.
+    const channel = overChannel ? native.channelTo(gid, udpPort) : -1;
+    const kind = overChannel ? `channel ${channel}` : '';
+    const create = (): number => native.addPath(gid, udpPort, localGidIndex, overChannel);
+    return this.paths.add(gid, localGidIndex, create, kind);
   }
 
   removePath(path: number): void {
@@ -166,6 +189,7 @@ class NativePort implements SocketPort {
         const report = reportOf(gid, type, value, mtuBytes);
         if (report) handlers.onReport(report);
       },
+      (channel, reason) => this.channels?.ended(channel, reason),
     );
   }
 
@@ -198,6 +222,8 @@ function reportOf(
       return { type, gid, packetBytes: value, mtuBytes };
     case 'refused':
       return { type, gid, code: getSystemErrorName(-value) };
+    case 'peer-gone':
+      return { type, gid, path: value };
     default:
       return { type, gid };
   }
@@ -245,8 +271,8 @@ function noRawSocket(cause: unknown, address: string): SpiError {
 
 /** Views on the words that the native side counts in (port_memory.h: Counter). */
 class NativeCounters implements SocketPortCounters {
-  static readonly CLOCK = 13;
-  static readonly WORDS = 14;
+  static readonly CLOCK = 16;
+  static readonly WORDS = 17;
   private readonly words: Float64Array;
   private dropped: () => number;
 
@@ -293,6 +319,15 @@ class NativeCounters implements SocketPortCounters {
   }
   get icmpTooBig(): number {
     return this.words[12] ?? 0;
+  }
+  get channelReceived(): number {
+    return this.words[13] ?? 0;
+  }
+  get channelSent(): number {
+    return this.words[14] ?? 0;
+  }
+  get channelDropped(): number {
+    return this.words[15] ?? 0;
   }
   get droppedDatagrams(): number {
     return this.dropped();

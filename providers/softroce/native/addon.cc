@@ -125,7 +125,7 @@ napi_value initialize(napi_env env, napi_value exports) {
     napi_set_named_property(env, exports, method.name, function);
   }
   napi_set_named_property(env, exports, "arenaBytes",
-                          number(env, static_cast<double>(Receiver::kArenaBytes)));
+                          number(env, static_cast<double>(Port::kArenaBytes)));
   return exports;
 }
 

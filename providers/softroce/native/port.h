@@ -12,6 +12,7 @@
 #include "memory/arena.h"
 #include "port_memory.h"
 #include "packets/receiver.h"
+#include "shm/channel_loop.h"
 #include "tables/region_table.h"
 #include "packets/sender.h"
 #include "socket/udp_socket.h"
@@ -38,10 +39,12 @@ class ReportList {
 
 class Port final : public Arena::Listener {
  public:
+  static constexpr size_t kArenaBytes = Receiver::kArenaBytes + Channels::kArenaBytes;
   struct Handlers {
     napi_ref readable = nullptr;
     napi_ref writable = nullptr;
     napi_ref report = nullptr;
+    napi_ref channelEnd = nullptr;
   };
 
   Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays);
@@ -65,6 +68,10 @@ class Port final : public Arena::Listener {
   /// @param packet from the BTH to the pad
   /// @returns as dapl::keepParting (socket/parting.h)
   int64_t keepParting(uint32_t path, const uint8_t* packet, size_t bytes);
+  /// The packets of the last `receive` are done with.
+  void release() { channels_->release(); }
+  /// What was sent to a queue pair, and waits in its memory for the peer to read it, is lost.
+  void withdraw(uint32_t path, uint32_t qpn);
   RegionTable& regions() { return regions_; }
   Sender& sender() { return *sender_; }
   /// @param limitBytes of memory that peers of this host can read where it lies
@@ -76,6 +83,14 @@ class Port final : public Arena::Listener {
   size_t addresses() const { return sockets_.size(); }
   uint32_t dropped() const;
 
+  const std::vector<Endpoint>& locals() const { return locals_; }
+  Channels& channels() { return *channels_; }
+  /// @returns nullptr, or what is wrong
+  const char* attach(Channel* channel, const Channel::Peer& peer);
+  void closeChannel(Channel* channel);
+  /// The living channel to an address, or nullptr: looks whether its other end is there.
+  Channel* channelTo(const Endpoint& address);
+
   void watch(const Handlers& handlers);
   void setProcessHold(bool alive);
   /// @param closed called when nothing of the port is left in the event loop; may be null
@@ -83,7 +98,7 @@ class Port final : public Arena::Listener {
   /// Counts the JavaScript functions that use the port.
   void retain() { users_++; }
   /// One of them is gone; after the last the port closes, if need be, and is deleted.
-  void release();
+  void letGo();
 
  private:
   struct Poll {
@@ -102,6 +117,12 @@ class Port final : public Arena::Listener {
   Report* report(const Report& report);
   void reportRefusals(const std::vector<Sender::Refusal>& refusals);
   void tellReports();
+  void tellReport(const Report& report);
+  /// A channel that has ended is told of as soon as no call of the port is under way.
+  void noteEnds();
+  void tellEnds();
+  void tellChannelEnd(uint32_t number, const char* reason);
+  bool looksAtSockets();
   void call(napi_ref function, size_t count, const napi_value* arguments);
   void onHandleClosed();
   void drop(napi_ref* reference);
@@ -116,7 +137,13 @@ class Port final : public Arena::Listener {
   napi_ref onSegments_ = nullptr;
   bool segmentsChanged_ = false;
   std::unique_ptr<Receiver> receiver_;
+  std::vector<Endpoint> locals_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<ChannelLoop> channelLoop_;
   std::unique_ptr<Sender> sender_;
+  /// Between two looks at the sockets, while channels are looked at again and again.
+  uint32_t skippedLooks_ = 0;
+  bool socketsBusy_ = true;
   ReportList reports_;
   /// What is carried, as the system said last when it refused a packet that was too long.
   uint32_t carriedBytes_ = 0;

@@ -62,10 +62,11 @@ void Receiver::prepare(size_t slot) {
   header.msg_flags = 0;
 }
 
-uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, bool* delayedError) {
+uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, uint32_t described,
+                           bool* delayedError) {
   for (size_t i = 0; i < usedSlots_; i++) prepare(i);
   usedSlots_ = 0;
-  packets_ = 0;
+  packets_ = described;
   nowMs_ = coarseMs();
   // Another one first each time: a busy address must not starve the rest.
   firstSocket_ = (firstSocket_ + 1) % sockets.size();
@@ -73,7 +74,7 @@ uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, bool* delayedE
     const size_t index = (firstSocket_ + i) % sockets.size();
     takeTrains(sockets[index], static_cast<uint32_t>(index), delayedError);
   }
-  memory_.counters[kReceivedPackets] += packets_;
+  memory_.counters[kReceivedPackets] += packets_ - described;
   return packets_;
 }
 
@@ -153,6 +154,7 @@ void Receiver::describe(const uint8_t* packet, size_t bytes, PeerTable::Found fr
   words[rx::kLocalGidIndex] = localIndex;
   for (int i = 0; i < 4; i++) words[rx::kSourceGid + i] = bigEndian(source.gid + 4 * i);
   words[rx::kSourcePort] = source.port;
+  words[rx::kBody] = 0;
   if (verdict == Verdict::kRecovered) {
     words[rx::kFlags] |= rx::kFlagRecoveredId;
     count(kRecoveredId);
