@@ -203,7 +203,7 @@ export interface PacketPort {
   listen?(nodeGuid: bigint): boolean;
   /**
    * Makes a channel to a device that offers CHANNEL, unless there is one.
-   * @param done told once and soon, a second at most, and never from inside this call: whether
+   * @param done told once, within a second or so; from inside this call where it is known: whether
    * there is one now
    */
   meet?(peer: PeerDevice, done: (met: boolean) => void): void;

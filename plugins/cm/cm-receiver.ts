@@ -3,6 +3,7 @@
  * 4.6). Nothing here throws for what a peer sends.
  */
 import {
+  CHANNEL_MTU_BYTES,
   describeReport,
   type Device,
   deviceOf,
@@ -10,11 +11,10 @@ import {
   gidEquals,
   type MadAddress,
   type NetworkReport,
-  offersOf,
-  PEER_AGREEMENT,
 } from '../../core/spi/index.js';
 import type { Admission } from './admission/admission.js';
 import { aprOf } from './messages/apr.js';
+import { agreementOf } from './messages/peer-agreement.js';
 import type { CmCounters } from './common/cm-counters.js';
 import type { Connection, ConnectionServices } from './connection/connection.js';
 import type { Listener, Listeners } from './admission/listeners.js';
@@ -259,10 +259,11 @@ export class CmReceiver {
     const { device, services } = this.init;
     const { gid, udpPort } = source;
     const guid = req.localCaGuid;
-    const both = offersOf(guid) & offersOf(services.guid) & PEER_AGREEMENT.CHANNEL;
+    const { pathMtuBytes } = agreementOf({ req, source }, guid, services.guid);
     const isItself = deviceOf(guid) === deviceOf(services.guid);
-    if (both === 0 || isItself || udpPort === undefined || device.meet === undefined) done(false);
-    else device.meet({ guid, gid, udpPort }, done);
+    const isDue = pathMtuBytes === CHANNEL_MTU_BYTES && !isItself && udpPort !== undefined;
+    if (isDue && device.meet) device.meet({ guid, gid, udpPort }, done);
+    else done(false);
   }
 
   private rejectReq(req: CmReq, origin: Origin, reason: number, info?: Uint8Array): void {

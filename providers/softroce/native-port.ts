@@ -12,6 +12,7 @@ import {
   NETWORK_REPORT_TYPES,
   type NetworkReport,
   type PacketPortHandlers,
+  type PeerDevice,
   silentLogger,
   SpiError,
 } from '../../core/spi/index.js';
@@ -37,9 +38,9 @@ import {
   type SocketPortCounters,
   type SocketPortOptions,
 } from './port-options.js';
-
+import { Meetings } from './shm/meetings.js';
 import { NativeChannels } from './shm/native-channels.js';
-import { shmOptionsOf } from './shm/shm-options.js';
+import { type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 
 /**
  * Opens a port on every address, or on none.
@@ -53,6 +54,8 @@ export function openNativePort(options: SocketPortOptions): SocketPort {
   return new NativePort(addon, options);
 }
 
+/** Shorter memory is copied to peers of this host: that costs less than a mapping. */
+const LEAST_ARENA_BYTES = 64 << 10;
 /** Memory from this size on is asked for in huge pages: what goes by pages has fewer to look up. */
 const HUGE_PAGE_BYTES = 2 << 20;
 
@@ -62,6 +65,7 @@ class NativePort implements SocketPort {
   readonly localMtuBytes?: number;
   readonly channelMtuBytes?: number;
   readonly channels?: NativeChannels;
+  private readonly meetings?: Meetings;
   readonly counters: NativeCounters;
   readonly clockUs: Float64Array;
   readonly rxArena: Uint8Array;
@@ -104,11 +108,40 @@ class NativePort implements SocketPort {
     const shared = { ...arrays, counters: words };
     this.native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
     this.counters = new NativeCounters(words, this.native);
-    const shm = shmOptionsOf(options.shm);
+    // What is asked for no longer packets gets none.
+    const shm = options.mtuBytes === undefined ? shmOptionsOf(options.shm) : undefined;
     if (shm !== undefined) {
       this.channels = new NativeChannels(this.native, shm);
+      this.meetings = this.meetingsOf(this.channels, shm);
       this.channelMtuBytes = CHANNEL_MTU_BYTES;
     }
+  }
+
+  private meetingsOf(channels: NativeChannels, { arenaBytes }: ShmOptions): Meetings {
+    const { addon, native, gids, udpPort, logger } = this;
+    const meetings = new Meetings({
+      sockets: addon,
+      channels,
+      self: { slot: 0, gids, udpPort },
+      logger,
+      segments: () =>
+        native.segments().map(([segment, descriptor, bytes]) => ({ segment, descriptor, bytes })),
+      startTimer: (milliseconds, onTimeout) => {
+        const timer = setTimeout(onTimeout, milliseconds).unref();
+        return () => clearTimeout(timer);
+      },
+    });
+    native.useArena(arenaBytes, () => meetings.announce());
+    return meetings;
+  }
+
+  listen(nodeGuid: bigint): boolean {
+    return this.meetings?.listen(nodeGuid) ?? false;
+  }
+
+  meet(peer: PeerDevice, done: (met: boolean) => void): void {
+    if (this.meetings) this.meetings.meet(peer, done);
+    else done(false);
   }
 
   receive(): number {
@@ -141,6 +174,8 @@ class NativePort implements SocketPort {
   }
 
   allocate(lengthBytes: number): ArrayBuffer {
+    const shared = lengthBytes < LEAST_ARENA_BYTES ? undefined : this.native.allocate(lengthBytes);
+    if (shared) return shared;
     const pages = lengthBytes < HUGE_PAGE_BYTES ? undefined : this.addon.allocatePages(lengthBytes);
     return pages ?? new ArrayBuffer(lengthBytes);
   }
@@ -200,6 +235,7 @@ class NativePort implements SocketPort {
   close(): Promise<void> {
     this.closed ??= new Promise((resolve) => {
       this.counters.freeze();
+      this.meetings?.close();
       this.native.close(resolve);
     });
     return this.closed;

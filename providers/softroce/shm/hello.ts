@@ -6,7 +6,7 @@
  *     HELLO          8  node GUID u64   16  generation u64   24  bytes of memory u64
  *                   32  UDP port u16   34  addresses u8 (1 to 64)   35  0, 5 bytes
  *                   40  addresses, 16 bytes each; descriptors: memory, wake
- *     CROSSED        (nothing)
+ *     CROSSED, READY (nothing)
  *     SEGMENT        8  number u32   12  0 u32   16  bytes u64; descriptor: memory
  *     SEGMENT_READY  8  number u32   12  0 u32
  *     SEGMENT_GONE   8  number u32   12  0 u32
@@ -23,7 +23,14 @@ const SEGMENT_BYTES = 24;
 const NUMBER_BYTES = 16;
 const GID_BYTES = 16;
 
-const KIND = { HELLO: 1, CROSSED: 2, SEGMENT: 3, SEGMENT_READY: 4, SEGMENT_GONE: 5 } as const;
+const KIND = {
+  HELLO: 1,
+  CROSSED: 2,
+  SEGMENT: 3,
+  SEGMENT_READY: 4,
+  SEGMENT_GONE: 5,
+  READY: 6,
+} as const;
 
 /** A device, and the half of a channel that it makes. */
 export interface Hello {
@@ -51,17 +58,18 @@ export interface SegmentWord {
   readonly segment: number;
 }
 
-/** The call that this answers is dropped: the peer's own stays. */
-export interface Crossed {
-  readonly kind: 'CROSSED';
+/** CROSSED: the call that this answers is dropped, the sender's own stays. READY: both have mapped. */
+export interface Word {
+  readonly kind: 'CROSSED' | 'READY';
 }
 
-export type MeetingMessage = Hello | SegmentMessage | SegmentWord | Crossed;
+export type MeetingMessage = Hello | SegmentMessage | SegmentWord | Word;
 
 /** Descriptors that come with each kind. */
 const DESCRIPTORS: Readonly<Record<MeetingMessage['kind'], number>> = {
   HELLO: 2,
   CROSSED: 0,
+  READY: 0,
   SEGMENT: 1,
   SEGMENT_READY: 0,
   SEGMENT_GONE: 0,
@@ -74,7 +82,7 @@ export function emitMessage(message: MeetingMessage): Uint8Array {
   view.setUint8(4, HELLO_VERSION);
   view.setUint8(5, KIND[message.kind]);
   if (message.kind === 'HELLO') emitHello(message, view, bytes);
-  else if (message.kind !== 'CROSSED') view.setUint32(8, message.segment, true);
+  else if ('segment' in message) view.setUint32(8, message.segment, true);
   if (message.kind === 'SEGMENT') view.setBigUint64(16, BigInt(message.bytes), true);
   return bytes;
 }
@@ -96,6 +104,7 @@ function lengthOf(message: MeetingMessage): number {
     case 'SEGMENT':
       return SEGMENT_BYTES;
     case 'CROSSED':
+    case 'READY':
       return HEADER_BYTES;
     default:
       return NUMBER_BYTES;
@@ -116,7 +125,8 @@ type Parser = (view: DataView, bytes: Uint8Array) => MeetingMessage | undefined;
 
 const PARSERS: Readonly<Record<number, Parser>> = {
   [KIND.HELLO]: parseHello,
-  [KIND.CROSSED]: (view) => (view.getUint16(6, true) === 0 ? { kind: 'CROSSED' } : undefined),
+  [KIND.CROSSED]: (view) => wholeWord('CROSSED', view),
+  [KIND.READY]: (view) => wholeWord('READY', view),
   [KIND.SEGMENT]: (view) => {
     const segment = segmentOf(view, SEGMENT_BYTES);
     const bytes = segment === undefined ? undefined : sizeAt(view, 16);
@@ -125,6 +135,10 @@ const PARSERS: Readonly<Record<number, Parser>> = {
   [KIND.SEGMENT_READY]: (view) => wordOf('SEGMENT_READY', view),
   [KIND.SEGMENT_GONE]: (view) => wordOf('SEGMENT_GONE', view),
 };
+
+function wholeWord(kind: Word['kind'], view: DataView): Word | undefined {
+  return view.getUint16(6, true) === 0 ? { kind } : undefined;
+}
 
 function wordOf(kind: SegmentWord['kind'], view: DataView): SegmentWord | undefined {
   const segment = segmentOf(view, NUMBER_BYTES);

@@ -9,6 +9,8 @@ export type MeetingState =
   | 'APART'
   /** Called, with a half of the channel; the peer's HELLO is awaited. */
   | 'CALLING'
+  /** The peer's half is mapped; that ours is, is awaited. */
+  | 'MAPPED'
   /** The peer, whose call stays, has said so: its call is awaited. */
   | 'CROSSED'
   /** The channel is there. */
@@ -22,6 +24,8 @@ export type MeetingInput =
   /** HELLO of a peer that calls, whose GUID is smaller, or greater, than ours. */
   | 'smallerCalls'
   | 'greaterCalls'
+  /** READY on the socket of our call. */
+  | 'ready'
   /** CROSSED on the socket of our call. */
   | 'crossed'
   /** The socket's end, the channel's end, or something that may not be said. */
@@ -33,10 +37,12 @@ export type MeetingInput =
 export type MeetingAction =
   /** Connects, and sends HELLO with our half. */
   | 'call'
-  /** Takes the call that has come: maps its half, then sends HELLO with ours. */
+  /** Takes the call that has come: sends HELLO with our half, maps the peer's, sends READY. */
   | 'answer'
   /** Maps the half of the peer that has answered. */
   | 'attach'
+  /** Tells the peer of our segments. */
+  | 'announce'
   /** Tells the caller that our own call stays. */
   | 'refuse'
   /** Ends the call that has come. */
@@ -69,10 +75,19 @@ export const MEETING_TABLE: Readonly<
     greaterCalls: row('MET', 'answer'),
   },
   CALLING: {
-    answered: row('MET', 'stopTimer', 'attach', 'tellMet'),
+    answered: row('MAPPED', 'attach'),
     smallerCalls: row('MET', 'stopTimer', 'hangUp', 'answer', 'tellMet'),
     greaterCalls: row('CALLING', 'refuse'),
     crossed: row('CROSSED', 'hangUp'),
+    ended: row('APART', 'stopTimer', 'hangUp', 'tellApart'),
+    timedOut: row('APART', 'hangUp', 'tellApart'),
+    failed: row('APART', 'stopTimer', 'hangUp', 'tellApart'),
+  },
+  MAPPED: {
+    wanted: row('MAPPED'),
+    ready: row('MET', 'stopTimer', 'announce', 'tellMet'),
+    smallerCalls: row('MAPPED', 'decline'),
+    greaterCalls: row('MAPPED', 'decline'),
     ended: row('APART', 'stopTimer', 'hangUp', 'tellApart'),
     timedOut: row('APART', 'hangUp', 'tellApart'),
     failed: row('APART', 'stopTimer', 'hangUp', 'tellApart'),

@@ -124,23 +124,18 @@ export class Meeting {
     this.sayHello(this.offer());
   }
 
-  /** Ours is ready when the peer hears of it: it may use the channel at once. */
+  /** The peer counts on the channel from READY on. */
   private answer(): void {
     const { caller } = this;
     this.caller = undefined;
     this.use(caller!);
-    const offer = this.offer();
-    this.mapPeer();
-    this.sayHello(offer);
+    this.sayHello(this.offer());
+    this.attach();
+    this.send({ kind: 'READY' });
     this.announce();
   }
 
   private attach(): void {
-    this.mapPeer();
-    this.announce();
-  }
-
-  private mapPeer(): void {
     const { channels } = this.host;
     const { hello, descriptors } = this.received!;
     this.received = undefined;
@@ -245,6 +240,9 @@ export class Meeting {
       case 'CROSSED':
         this.dispatch('crossed');
         return true;
+      case 'READY':
+        this.dispatch('ready');
+        return true;
       default:
         return this.hearOfSegment(message, descriptors[0]);
     }
@@ -281,5 +279,6 @@ export class Meeting {
 /** What may be said in a state. */
 const HEARD: Partial<Readonly<Record<MeetingState, readonly MeetingMessage['kind'][]>>> = {
   CALLING: ['HELLO', 'CROSSED'],
+  MAPPED: ['READY'],
   MET: ['SEGMENT', 'SEGMENT_READY', 'SEGMENT_GONE'],
 };

@@ -25,6 +25,11 @@ export interface ShmOptions {
   readonly bounceBytes: number;
   /** Memory of one peer that may be mapped here to be read in place: 0 to 2^46 bytes. */
   readonly peerBytes: number;
+  /**
+   * Memory that `ia.allocate` takes from what peers can map: 0 to 2^46 bytes. Beyond it memory is
+   * allocated as ever, and copied on its way.
+   */
+  readonly arenaBytes: number;
 }
 
 export const defaultShmOptions: ShmOptions = {
@@ -32,6 +37,7 @@ export const defaultShmOptions: ShmOptions = {
   ringSlots: 4096,
   bounceBytes: 8 * MIB,
   peerBytes: 2 ** 36,
+  arenaBytes: 2 ** 36,
 };
 
 const OPTIONS = {
@@ -49,6 +55,7 @@ const OPTIONS = {
     ),
   ),
   peerBytes: optional(integer(0, 2 ** 46)),
+  arenaBytes: optional(integer(0, 2 ** 46)),
 };
 
 /** Of an option: on, off, or on with limits. */

@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kChunkBytes = 32 << 20;
 /// Each segment is a descriptor here and in every peer.
 constexpr size_t kMaxSegments = 512;
+/// Packets have 16 bits for them, and none is used again.
+constexpr uint32_t kLastNumber = UINT16_MAX;
 
 uint64_t wholePages(uint64_t bytes) {
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -70,7 +72,9 @@ std::vector<Arena::Segment> Arena::segments() const {
 }
 
 Arena::Chunk* Arena::newChunk(uint64_t bytes) {
-  if (chunks_.size() >= kMaxSegments || bytes > left()) return nullptr;
+  if (nextNumber_ > kLastNumber || chunks_.size() >= kMaxSegments || bytes > left()) {
+    return nullptr;
+  }
   void* data = nullptr;
   const int descriptor = createSharedMemory("dapl", bytes, true, &data);
   if (descriptor < 0) return nullptr;

@@ -20,9 +20,6 @@ struct SegmentRange {
 /// The memory of one device. It outlives the device for as long as a buffer of it is in use.
 class Arena {
  public:
-  /// Shorter memory is better copied than mapped.
-  static constexpr size_t kLeastBytes = 64 << 10;
-
   struct Segment {
     uint32_t number;
     int descriptor;

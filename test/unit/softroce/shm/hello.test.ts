@@ -27,6 +27,7 @@ const GOLDEN: readonly (readonly [MeetingMessage, number, string])[] = [
       '00000000000000000000ffff0a000001 fd000000000000000000000000000002',
   ],
   [{ kind: 'CROSSED' }, 0, '4441504c 01 02 0000'],
+  [{ kind: 'READY' }, 0, '4441504c 01 06 0000'],
   [
     { kind: 'SEGMENT', segment: 3, bytes: 2 ** 40 },
     1,
@@ -72,10 +73,10 @@ describe('softroce: messages of devices that meet', () => {
     ['more addresses than bytes', 0, 34, [3]],
     ['more than 64 addresses', 0, 34, [65]],
     ['a reserved byte', 0, 39, [1]],
-    ['segment 0', 2, 8, [0, 0, 0, 0]],
-    ['a segment of no bytes', 2, 16, [0, 0, 0, 0, 0, 0, 0, 0]],
-    ['a reserved word', 2, 12, [1]],
-    ['a slot where there is none', 3, 6, [1]],
+    ['segment 0', 3, 8, [0, 0, 0, 0]],
+    ['a segment of no bytes', 3, 16, [0, 0, 0, 0, 0, 0, 0, 0]],
+    ['a reserved word', 3, 12, [1]],
+    ['a slot where there is none', 4, 6, [1]],
   ];
   for (const [what, index, at, values] of changes) {
     it(`refuses ${what}`, () => {
