@@ -99,7 +99,7 @@ export class FrontEnd implements End {
 
   /** @param kind that the worker knows */
   static async open(kind: string, local: string, remote: string): Promise<FrontEnd> {
-    const ia = await openIa(softroce({ port: 'native', addresses: [local] }));
+    const ia = await openIa(softroce({ port: 'native', addresses: [local], shm: false }));
     return new FrontEnd(WAYS[kind]!, ia, remote);
   }
 
