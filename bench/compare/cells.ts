@@ -28,17 +28,21 @@ export interface Cell {
   readonly endpoints: number;
   /** Upper bound of the path MTU; 0 for what the link carries. */
   readonly mtuBytes: number;
+  /** What either side's messages go round in, where it is more than those in flight; or 0. */
+  readonly workingSetBytes: number;
 }
 
 const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const KIB64 = 64 * KIB;
+/** More than the caches of a processor hold. */
+export const LARGE_SET = 256 * MIB;
 
 /** Messages in flight at each size: 4 MiB, 2 MiB, and 64 of the smallest. */
 const DEPTHS: Readonly<Record<number, number>> = { [MIB]: 4, [KIB64]: 32, 64: 64 };
 
 export type CellOptions = Partial<
-  Pick<Cell, 'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth'>
+  Pick<Cell, 'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth' | 'workingSetBytes'>
 >;
 
 /** @param bytes of a message; pings and `idle` have one of 8 bytes in flight */
@@ -48,21 +52,27 @@ export function cell(
   bytes: number,
   options: CellOptions = {},
 ): Cell {
-  const { polling = 'spin', endpoints = 1, mtuBytes = 0 } = options;
+  const { polling = 'spin', endpoints = 1, mtuBytes = 0, workingSetBytes = 0 } = options;
   const { delivery = polling === 'spin' ? 'dequeue' : 'upcall' } = options;
   const { depth = DEPTHS[bytes] ?? 1 } = options;
-  const name = [contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes].join(
-    '-',
-  );
-  return { name, contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes };
+  const parts = [contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes];
+  const name = [...parts, ...(workingSetBytes > 0 ? [workingSetBytes] : [])].join('-');
+  const how = { polling, delivery, endpoints, mtuBytes, workingSetBytes };
+  return { name, contender, workload, bytes, depth, ...how };
+}
+
+/** Messages of the working set; 0 where that is what is in flight. */
+export function setSlots({ workingSetBytes = 0, bytes }: Cell): number {
+  return Math.floor(workingSetBytes / bytes);
 }
 
 /**
  * Messages that the server has memory for on each endpoint: what the client has in flight, and as
  * much again for what is acknowledged before a receive has been posted in its place.
  */
-export function serverSlots({ endpoints, depth }: Cell): number {
-  return Math.max(2, endpoints === 1 ? 2 * depth : Math.ceil(depth / endpoints));
+export function serverSlots(cell: Cell): number {
+  const { endpoints, depth } = cell;
+  return Math.max(2, endpoints === 1 ? 2 * depth : Math.ceil(depth / endpoints), setSlots(cell));
 }
 
 /** What devices have counted, by name: of one end, or of both. */

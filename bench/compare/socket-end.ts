@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { AwakeLoop } from './awake-loop.js';
-import type { Cell } from './cells.js';
+import { type Cell, setSlots } from './cells.js';
 import type { Count, End, Target } from './end.js';
 import { HalfRoundTrips } from './half-round-trips.js';
 import { StreamClock } from './stream-clock.js';
@@ -123,7 +123,8 @@ function pathOf(pid: number): { path: string } {
 
 function write(socket: Socket, cell: Cell, seconds: number): Promise<Count> {
   // As much memory as softroce sends from.
-  const payloads = Array.from({ length: cell.depth }, () => Buffer.alloc(cell.bytes, 1));
+  const places = Math.max(cell.depth, setSlots(cell));
+  const payloads = Array.from({ length: places }, () => Buffer.alloc(cell.bytes, 1));
   return new Promise((resolve, reject) => {
     const clock = new StreamClock(seconds);
     const every = cell.bytes < 4096 ? cell.depth : 1;
@@ -136,7 +137,7 @@ function write(socket: Socket, cell: Cell, seconds: number): Promise<Count> {
         if (!socket.writableEnded) socket.end();
         return;
       }
-      socket.write(payloads[messages % cell.depth]!, onWritten);
+      socket.write(payloads[messages % places]!, onWritten);
       messages += 1;
     };
     const onWritten = (): void => {

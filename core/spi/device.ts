@@ -79,6 +79,15 @@ export interface Device {
    * ('EACCES') shared with a file that is not open for reading and writing; ('ENOMEM')
    */
   mapFile?(file: FileMapping): Uint8Array;
+  /**
+   * Memory that processes of one user share by a name: zeros for the first one that asks, the same
+   * bytes for all others, until the last one lets go. Absent where there is no such thing.
+   * @param name 1 to 40 bytes of UTF-8
+   * @throws SpiError('EINVAL') the memory of that name has another size; ('EACCES') another user
+   * has the name; ('ETIMEDOUT') a process that has it is stopped; ('EIO') what has the name is no
+   * program of this package; ('ENOMEM')
+   */
+  shareMemory?(name: string, lengthBytes: number): ArrayBuffer;
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue;
   createQueuePair(init: QueuePairInit): QueuePair;
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;

@@ -69,6 +69,7 @@ export interface DeviceHooks {
   readonly onClosed?: () => void;
   /** Of a provider that can. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
   /** Of a provider whose port prefers some memory to other. */
   readonly allocate?: Device['allocate'];
   /** What the port counts, where that is more than PORT_COUNTERS. */
@@ -79,6 +80,7 @@ export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
   readonly allocate: Device['allocate'];
   readonly keepPartingMad?: NonNullable<Device['keepPartingMad']>;
   readonly dropPartingMad?: NonNullable<Device['dropPartingMad']>;
@@ -97,6 +99,7 @@ export class HcaDevice implements Device {
     private readonly hooks: DeviceHooks = {},
   ) {
     if (hooks.mapFile !== undefined) this.mapFile = hooks.mapFile;
+    if (hooks.shareMemory !== undefined) this.shareMemory = hooks.shareMemory;
     this.allocate = hooks.allocate ?? ((lengthBytes) => new ArrayBuffer(lengthBytes));
     const { port } = hca;
     if (port.keepParting !== undefined) {

@@ -16,7 +16,7 @@ import {
   silentLogger,
   SpiError,
 } from '../../core/spi/index.js';
-import { PathTable, checkRegion, clockOffsetUs, mapFile } from '../host/index.js';
+import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
 import { watchSignals } from './parting-signals.js';
 import {
@@ -182,6 +182,10 @@ class NativePort implements SocketPort {
 
   mapFile(file: FileMapping): Uint8Array {
     return mapFile(this.addon, file);
+  }
+
+  shareMemory(name: string, lengthBytes: number): ArrayBuffer {
+    return shareMemory(this.addon, name, lengthBytes);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {

@@ -75,7 +75,7 @@ export class SoftroceNode implements HostNode {
 
   constructor(options: SoftroceNodeOptions) {
     const { name, port: socketPort, logger, parameters } = options;
-    const { mapFile, allocate } = socketPort;
+    const { mapFile, shareMemory, allocate } = socketPort;
     const port = options.through ?? socketPort;
     this.port = port;
     this.driver = new HcaDriver({
@@ -90,6 +90,7 @@ export class SoftroceNode implements HostNode {
         portCounters: SOCKET_PORT_COUNTERS,
         onClosed: () => this.close(),
         ...(mapFile && { mapFile: mapFile.bind(socketPort) }),
+        ...(shareMemory && { shareMemory: shareMemory.bind(socketPort) }),
         ...(allocate && { allocate: allocate.bind(socketPort) }),
       },
     });

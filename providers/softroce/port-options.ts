@@ -73,6 +73,8 @@ export interface SocketPort extends PacketPort {
   readonly channels?: ChannelPort;
   /** Files as memory, where the port can do it: see `Device.mapFile`. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  /** Memory by a name, where the port can do it: see `Device.shareMemory`. */
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
   /** Memory that suits the port, where it prefers some: see `Device.allocate`. */
   readonly allocate?: Device['allocate'];
 }

@@ -23,6 +23,7 @@ const PORTS = {
     'xrc-connections',
     'memory-window',
     'file-mapping',
+    'named-memory',
     'ud',
   ],
   dgram: [
