@@ -7,6 +7,8 @@ import { header, type PacketSpec, receiveSome, sendAll } from './harness.js';
 export interface PortPair {
   readonly a: PacketPort;
   readonly b: PacketPort;
+  /** Of the paths between them: CHANNEL_MTU_BYTES for those through shared memory. */
+  readonly pathBytes?: number;
 }
 
 export const nothing: PacketPortHandlers = { onReadable() {}, onWritable() {}, onReport() {} };

@@ -32,7 +32,7 @@ export function describePacketPort(name: string, suite: PortSuite): void {
         const pair = await suite.createPair(family);
         const memory = pattern(1 << 19);
         const region = pair.a.addRegion(memory.buffer, 0, memory.length);
-        bench = { ...pair, memory, region, path: pair.a.addPath(gidOf(pair.b), 0) };
+        bench = { ...pair, memory, region, path: pair.a.addPath(gidOf(pair.b), 0, pair.pathBytes) };
         pair.a.watch(nothing);
         pair.b.watch(nothing);
       });

@@ -106,7 +106,7 @@ export function describeDelivery(use: () => Bench): void {
   it('keeps the order of each path, and tells its own addresses apart', async () => {
     const bench = use();
     const { a, b } = bench;
-    const paths = b.gids.map((_, i) => a.addPath(gidOf(b, i), 0));
+    const paths = b.gids.map((_, i) => a.addPath(gidOf(b, i), 0, bench.pathBytes));
     const to = (psn: number): number => (psn % 3) % paths.length;
     const specs = Array.from({ length: 100 }, (_, psn) => ({
       ...packet(bench, psn, 256),

@@ -8,7 +8,7 @@ export function describePaths(use: () => Bench): void {
   it('counts paths', async () => {
     const bench = use();
     const { a, b, path } = bench;
-    assert.equal(a.addPath(gidOf(b), 0), path);
+    assert.equal(a.addPath(gidOf(b), 0, bench.pathBytes), path);
     a.removePath(path);
     await assertDelivered(bench, [packet(bench, 1, 16)]);
     a.removePath(path);

@@ -26,8 +26,8 @@ export function worldsOf(over: Over, network: number): Record<'mock' | 'softroce
       return worldOf(over, here, await openIa(mock({ fabric, address: '192.0.2.1' })));
     },
     softroce: async () => {
-      const here = await openIa(softroce({ addresses: [loopback(network, 2)] }));
-      const there = await openIa(softroce({ addresses: [loopback(network, 1)] }));
+      const here = await openIa(softroce({ addresses: [loopback(network, 2)], shm: false }));
+      const there = await openIa(softroce({ addresses: [loopback(network, 1)], shm: false }));
       return worldOf(over, here, there);
     },
   };

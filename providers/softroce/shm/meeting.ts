@@ -200,8 +200,13 @@ export class Meeting {
     if (!this.send(hello, [memoryFd, wakeFd])) throw new SpiError('EIO', 'the socket is full');
   }
 
+  /** False where the peer's queue is full, or the peer is gone, which is heard of anyway. */
   private send(message: MeetingMessage, descriptors: readonly number[] = []): boolean {
-    return this.socket?.send(emitMessage(message), descriptors) ?? false;
+    try {
+      return this.socket?.send(emitMessage(message), descriptors) ?? false;
+    } catch {
+      return false;
+    }
   }
 
   private use(socket: UnixSocket): void {

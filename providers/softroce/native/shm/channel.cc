@@ -59,11 +59,6 @@ int Channel::offer(uint32_t slots, uint64_t bounceBytes) {
 
 const char* Channel::attach(const Peer& peer) {
   const char* wrong = check(peer);
-  if (memoryFd_ >= 0 && !wrong) {
-    // The other side has them by now; its end of the socket tells of its death only if it is alone.
-    closeFd(&memoryFd_);
-    closeFd(&peerWakeFd_);
-  }
   close(peer.memoryFd);
   if (wrong) {
     close(peer.wakeFd);
@@ -101,6 +96,11 @@ const char* Channel::check(const Peer& peer) {
   ownThreads_ = std::find(ownGenerations.begin(), ownGenerations.end(), head.generation) !=
                 ownGenerations.end();
   return nullptr;
+}
+
+void Channel::letGo() {
+  closeFd(&memoryFd_);
+  closeFd(&peerWakeFd_);
 }
 
 int Channel::addressOf(const Endpoint& address) const {

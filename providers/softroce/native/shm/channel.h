@@ -48,6 +48,9 @@ class Channel {
   /// @returns nullptr, or what is wrong with it
   const char* attach(const Peer& peer);
 
+  /// The other side has been given what was offered: only its end of the socket is to be open.
+  void letGo();
+
   uint32_t number() const { return number_; }
   bool isAttached() const { return producer_ != nullptr; }
   /// Attached, and nothing has ended it.

@@ -71,6 +71,7 @@ void ChannelLoop::setProcessHold(bool alive) {
 }
 
 void ChannelLoop::beforeSleep() {
+  channels_.letGo();
   if (uv_backend_timeout(loop_) == 0) return;
   // It must not sleep with a packet there, and an idle handle keeps it from that.
   if (!channels_.arm()) uv_idle_start(&awake_, [](uv_idle_t*) {});

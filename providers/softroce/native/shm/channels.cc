@@ -309,6 +309,10 @@ void Channels::withdraw(Channel* channel, uint32_t qpn) {
   }
 }
 
+void Channels::letGo() {
+  for (Channel* channel : attached_) channel->letGo();
+}
+
 bool Channels::arm() {
   bool quiet = true;
   for (Channel* channel : attached_) {

@@ -62,6 +62,8 @@ class Channels {
   void withdraw(Channel* channel, uint32_t qpn);
 
   // --- sleeping ---
+  /// What was offered has been handed over by now.
+  void letGo();
   /// Asks all to wake us. @returns false when there is something already
   bool arm();
   void disarm();
