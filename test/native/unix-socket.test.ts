@@ -1,9 +1,16 @@
 /** Unix sockets of the addon: whole messages, descriptors, and the end of the peer. */
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { UNIX_MESSAGE, type UnixListener, type UnixSocket } from '../../providers/host/index.js';

@@ -30,7 +30,10 @@ export async function onSoftroce(
 ): Promise<[Ia, Ia]> {
   const [near, far] = [[loopback(74, 1)], [loopback(74, 2)]];
   const listened = capture(softroce({ addresses: near, shm: false, ...options }), { file });
-  return [await openIa(listened), await openIa(softroce({ addresses: far, shm: false, ...options }))];
+  return [
+    await openIa(listened),
+    await openIa(softroce({ addresses: far, shm: false, ...options })),
+  ];
 }
 
 /** One message from one to the other, and the end of both. */

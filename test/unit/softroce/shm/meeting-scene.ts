@@ -1,12 +1,13 @@
 /** Two devices that meet: sockets whose messages a test delivers, and channels that only count. */
 import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
+import type {
+  SpiError} from '../../../../core/spi/index.js';
 import {
   type Gid,
   gidEquals,
   gidFromIp,
-  silentLogger,
-  SpiError,
+  silentLogger
 } from '../../../../core/spi/index.js';
 import type {
   UnixListener,
