@@ -73,5 +73,21 @@ for (const way of ['udp', 'shm'] as const) {
       assert.deepEqual(await once(writer.child, 'exit'), [0, null]);
       assert.deepEqual(writer.lines, ['writing', 'TRANSPORT, 1 BROKEN', 'done']);
     });
+
+    it('a process that is killed at any time ends the connection of its peer, and the next one comes', async () => {
+      for (let round = 0; round < 5; round++) {
+        const listener = run('listen', LISTENER);
+        await listener.said('listening');
+        const writer = run('write', CONNECTOR, LISTENER);
+        const ended = once(writer.child, 'exit');
+        // From before they meet to the middle of their work.
+        await new Promise((resolve) => setTimeout(resolve, 150 * round));
+        if (round > 0) await writer.said('writing');
+        listener.child.kill('SIGKILL');
+        if (round === 0) writer.child.kill('SIGKILL');
+        await ended;
+        if (round > 0) assert.deepEqual(writer.lines.at(-1), 'done');
+      }
+    });
   });
 }
