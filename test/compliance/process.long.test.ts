@@ -74,7 +74,7 @@ for (const way of ['udp', 'shm'] as const) {
       assert.deepEqual(writer.lines, ['writing', 'TRANSPORT, 1 BROKEN', 'done']);
     });
 
-    it('a process that is killed at any time ends the connection of its peer, and the next one comes', async () => {
+    it('a peer that is killed at any time ends one connection, and the next comes', async () => {
       for (let round = 0; round < 5; round++) {
         const listener = run('listen', LISTENER);
         await listener.said('listening');

@@ -125,7 +125,7 @@ describe('payload through shared memory', () => {
       assert.deepEqual(short?.bytes.subarray(12), before.subarray(0, 4096));
     });
 
-    it('is lost when it is withdrawn before the peer has taken it, that of others is not', async () => {
+    it('is lost when it is withdrawn before the peer has it, that of others is not', async () => {
       const to = (psn: number, qpn: number) => {
         const spec = packet(psn, 0, 100_000);
         spec.header.set([qpn >> 16, qpn >> 8, qpn], 5);

@@ -12,7 +12,7 @@ const UDP_PORT = testPort(39);
 
 /** @param slots that are written at least */
 export function describeHostileHalf(slots: number): void {
-  it(`${slots} slots of a peer that lies: it loses its channel, and nothing else happens`, async () => {
+  it(`${slots} slots of a peer that lies: it loses its channel, and no more`, async () => {
     const seed = Math.floor(Math.random() * 2 ** 32);
     const options = { udpPort: UDP_PORT, shm: { bounceBytes: 2 << 20, ringSlots: 64 } };
     const victim = openNativePort({ addresses: [loopback(0, 36)], ...options });

@@ -1,5 +1,5 @@
 /**
- * A process of the same user that has met a port and lies: its half of a channel, of which it writes
+ * A process of the same user that has met a port and lies: its half of a channel, where it writes
  * any word at any time.
  */
 import assert from 'node:assert/strict';

@@ -49,7 +49,7 @@ describe('the ring protocol, in every order of its steps', () => {
     });
   });
 
-  it('leaves the producer asleep, or waiting for memory in use, when the consumer is killed', () => {
+  it('leaves the producer asleep, or waiting for memory, when the consumer is killed', () => {
     const ends = new Set<string>();
     searchRing({ packets: PACKETS, withdraws: true, kills: 'consumer' }, (end) => {
       assert.equal(end.c, 'dead');

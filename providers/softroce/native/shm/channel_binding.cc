@@ -35,7 +35,7 @@ double toDouble(napi_env env, napi_value value) {
   return result;
 }
 
-/// offerChannel(slots, bounceBytes, peerBytes): {channel, generation, memoryFd, memoryBytes, wakeFd}
+/// offerChannel(slots, bounceBytes, peerBytes): a ChannelOffer
 napi_value offerChannel(napi_env env, napi_callback_info info) {
   const Call<3> call(env, info);
   if (!call.port) return throwRange(env, "the port is closed");
@@ -121,11 +121,11 @@ napi_value mapSegment(napi_env env, napi_callback_info info) {
     close(fd);
     return throwCode(env, "EINVAL", "there is no such channel");
   }
-  const int error = channel->segments().add(
-      toUint32(env, call.arguments[1]), static_cast<uint64_t>(toDouble(env, call.arguments[3])), fd);
+  const uint64_t bytes = static_cast<uint64_t>(toDouble(env, call.arguments[3]));
+  const int error = channel->segments().add(toUint32(env, call.arguments[1]), bytes, fd);
   switch (error) {
     case 0: return nullptr;
-    case -EINVAL: return throwCode(env, "EINVAL", "no sealed memory of that size, or known already");
+    case -EINVAL: return throwCode(env, "EINVAL", "no sealed memory of that size, or known");
     case -ENOSPC: return throwCode(env, "ENOMEM", "more memory than may be mapped of a peer");
     default: return throwCode(env, codeOf(-error), strerror(-error));
   }

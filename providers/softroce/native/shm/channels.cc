@@ -200,7 +200,8 @@ bool Channels::place(uint64_t source, uint32_t length, uint8_t* target) const {
   const Taken& packet = taken_[number];
   if (from + length > uint64_t{packet.headerBytes} + packet.payloadBytes) return false;
   if (from < packet.headerBytes) {  // payload begins where its opcode says, not where its slot does
-    const uint32_t there = std::min<uint32_t>(packet.headerBytes - static_cast<uint32_t>(from), length);
+    const uint32_t rest = packet.headerBytes - static_cast<uint32_t>(from);
+    const uint32_t there = std::min(rest, length);
     memcpy(target, packet.header + from, there);
     target += there;
     length -= there;
