@@ -1,6 +1,6 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
 import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
-import type { ChannelOffer } from './shm/channel-port.js';
+import type { NativeChannelCalls } from './shm/native-channels.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
 export interface NativeArrays {
@@ -13,7 +13,7 @@ export interface NativeArrays {
   readonly counters: Float64Array;
 }
 
-export interface NativePortHandle {
+export interface NativePortHandle extends NativeChannelCalls {
   receive(): number;
   readClock(): void;
   place(count: number): void;
@@ -49,23 +49,6 @@ export interface NativePortHandle {
   /** As of a PacketPort. */
   release(): void;
   withdraw(path: number, destinationQpn: number): void;
-  /** As of a ChannelPort. @throws Error with the `code` of the system */
-  offerChannel(slots: number, bounceBytes: number, peerBytes: number): ChannelOffer;
-  /** @throws Error with code EINVAL or EEXIST */
-  attachChannel(
-    channel: number,
-    generation: bigint,
-    memoryFd: number,
-    memoryBytes: number,
-    wakeFd: number,
-    gids: Uint8Array,
-    udpPort: number,
-  ): void;
-  closeChannel(channel: number): void;
-  channelTo(gid: Uint8Array, udpPort: number): number;
-  useSegment(channel: number, segment: number): void;
-  unmapSegment(channel: number, segment: number): void;
-  mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
 }
 
 export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {

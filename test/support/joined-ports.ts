@@ -1,5 +1,7 @@
 /** Ports of this process that share memory: what a meeting of two devices comes to. */
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/index.js';
 import type { UnixSocket, UnixSockets } from '../../providers/host/unix-sockets.js';
 import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
 import type { SocketPort } from '../../providers/softroce/port-options.js';
@@ -37,6 +39,16 @@ export function copies(descriptors: readonly number[]): readonly number[] {
 export function channelsOf(port: SocketPort): ChannelPort {
   assert.ok(port.channels, 'the port has no channels');
   return port.channels;
+}
+
+/** Lets two ports meet as devices do, by sockets of this host. */
+export async function meet(a: SocketPort, b: SocketPort, udpPort: number): Promise<void> {
+  const [guidA, guidB] = [a, b].map(() => softwareGuid(PEER_AGREEMENT.CHANNEL, randomInt(2 ** 32)));
+  assert.ok(a.listen?.(guidA!) === true && b.listen?.(guidB!) === true);
+  const met = await new Promise((resolve) =>
+    a.meet?.({ guid: guidB!, gid: b.gids[0]!, udpPort }, resolve),
+  );
+  assert.equal(met, true, 'they have not met');
 }
 
 /**

@@ -258,8 +258,9 @@ void Port::tellChannelEnd(uint32_t number, const char* reason) {
   napi_open_handle_scope(env_, &scope);
   napi_value arguments[2];
   napi_create_uint32(env_, number, &arguments[0]);
-  napi_create_string_utf8(env_, reason, NAPI_AUTO_LENGTH, &arguments[1]);
-  call(handlers_.channelEnd, 2, arguments);
+  const napi_status made =
+      napi_create_string_utf8(env_, reason, NAPI_AUTO_LENGTH, &arguments[1]);
+  if (made == napi_ok) call(handlers_.channelEnd, 2, arguments);
   napi_close_handle_scope(env_, scope);
 }
 
@@ -380,7 +381,11 @@ void Port::tellReport(const Report& report) {
   napi_open_handle_scope(env_, &scope);
   void* bytes = nullptr;
   napi_value buffer, arguments[4];
-  napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer);
+  // A thread that ends makes no objects any more, and its loop turns a last time nevertheless.
+  if (napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer) != napi_ok) {
+    napi_close_handle_scope(env_, scope);
+    return;
+  }
   memcpy(bytes, report.gid, sizeof(report.gid));
   napi_create_typedarray(env_, napi_uint8_array, sizeof(report.gid), buffer, 0, &arguments[0]);
   napi_create_uint32(env_, static_cast<uint32_t>(report.type), &arguments[1]);

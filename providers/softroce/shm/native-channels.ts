@@ -1,11 +1,31 @@
 /** The channels of the native port: limits, and errors that name what is wrong. */
 import { type Gid, SpiError } from '../../../core/spi/index.js';
-import type { NativePortHandle } from '../native-addon.js';
 import type { ChannelOffer, ChannelPort, PeerHalf } from './channel-port.js';
 import type { ShmOptions } from './shm-options.js';
 
 /** Addresses of a device. */
 const MAX_GIDS = 64;
+
+/** What the native port has of them. */
+export interface NativeChannelCalls {
+  /** As of a ChannelPort. @throws Error with the `code` of the system */
+  offerChannel(slots: number, bounceBytes: number, peerBytes: number): ChannelOffer;
+  /** @throws Error with code EINVAL or EEXIST */
+  attachChannel(
+    channel: number,
+    generation: bigint,
+    memoryFd: number,
+    memoryBytes: number,
+    wakeFd: number,
+    gids: Uint8Array,
+    udpPort: number,
+  ): void;
+  closeChannel(channel: number): void;
+  channelTo(gid: Uint8Array, udpPort: number): number;
+  useSegment(channel: number, segment: number): void;
+  unmapSegment(channel: number, segment: number): void;
+  mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
+}
 
 export class NativeChannels implements ChannelPort {
   onClosed: (channel: number, reason: string) => void = () => undefined;
@@ -14,7 +34,7 @@ export class NativeChannels implements ChannelPort {
   private readonly attached = new Set<number>();
 
   constructor(
-    private readonly native: NativePortHandle,
+    private readonly native: NativeChannelCalls,
     private readonly options: ShmOptions,
   ) {}
 

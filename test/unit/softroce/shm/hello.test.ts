@@ -48,7 +48,7 @@ describe('softroce: messages of devices that meet', () => {
       assert.deepEqual(parseMessage(bytes, descriptors), message);
     });
 
-    it(`${message.kind} has its length and its descriptors, and nothing in what is reserved`, () => {
+    it(`${message.kind} has its length and descriptors, and nothing in what is reserved`, () => {
       const bytes = bytesOf(hex);
       assert.equal(parseMessage(bytes, descriptors + 1), undefined);
       for (let length = 0; length < bytes.length; length++) {
