@@ -1,6 +1,6 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
 import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
-import type { ChannelCalls } from './shm/native-channels.js';
+import type { NativeChannelCalls } from './shm/native-channels.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
 export interface NativeArrays {
@@ -13,7 +13,7 @@ export interface NativeArrays {
   readonly counters: Float64Array;
 }
 
-export interface NativePortHandle extends ChannelCalls {
+export interface NativePortHandle extends NativeChannelCalls {
   receive(): number;
   readClock(): void;
   place(count: number): void;

@@ -1,5 +1,5 @@
 /**
- * The ring protocol of a channel (producer.cc and consumer.cc in softroce's native/shm) in steps, of
+ * The ring protocol of a channel (producer.cc, consumer.cc in softroce's native/shm) in steps, of
  * which each is one access to memory that both sides see: so all orders of them can be searched. A
  * state is numbers and is never changed; a step makes the next one.
  */

@@ -101,7 +101,7 @@ int ask(const std::string& name, int* descriptor, uint64_t* bytes, Failure* fail
   return error;
 }
 
-/// A name as this process has it: it hands the memory out, or is connected to the one that does.
+/// A name as this process has it: it hands the memory out, or is connected to what does.
 struct Named {
   std::string socketName;
   int descriptor = -1;

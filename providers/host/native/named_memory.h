@@ -1,7 +1,7 @@
-// Memory that processes of one user share by a name. It is a memfd: nothing of it is in the file
-// system: the name is that of a Unix socket (abstract) by which a process that has the memory hands
-// it to others. It lives until the last process that has it lets go; when the one that hands it out
-// ends, another one takes its place.
+// Memory that processes of one user share by a name. It is a memfd, and nothing of it is in the
+// file system: the name is that of a Unix socket (abstract) by which a process that has the memory
+// hands it to others. It lives until the last process that has it lets go; when the one that hands
+// it out ends, another one takes its place.
 #pragma once
 
 #include <node_api.h>

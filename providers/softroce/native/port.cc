@@ -129,12 +129,14 @@ void Port::readClock() {
 
 uint32_t Port::receive() {
   bool delayedError = false;
-  const uint32_t first = channels_->receive(locals_);
-  uint32_t packets = first;
+  uint32_t packets = 0;
+  // The sockets first: what a peer has put into a channel before it sent a datagram (the last ACK
+  // before a DREQ) is in the same burst then, of which the HCA takes management datagrams last.
   if (looksAtSockets()) {
-    packets = receiver_->receive(sockets_, first, &delayedError);
-    socketsBusy_ = packets > first;
+    packets = receiver_->receive(sockets_, &delayedError);
+    socketsBusy_ = packets > 0;
   }
+  packets += channels_->receive(locals_, packets);
   readClock();
   if (delayedError) {
     for (size_t i = 0; i < sockets_.size(); i++) drainErrors(i);
@@ -144,7 +146,8 @@ uint32_t Port::receive() {
 }
 
 bool Port::looksAtSockets() {
-  if (channels_->attached() > 0 && !socketsBusy_ && ++skippedLooks_ < kSkippedLooks) return false;
+  const bool mayWait = channels_->attached() > 0 && (!socketsBusy_ || channels_->hasManyWaiting());
+  if (mayWait && ++skippedLooks_ < kSkippedLooks) return false;
   skippedLooks_ = 0;
   return true;
 }

@@ -58,7 +58,7 @@ export interface SegmentWord {
   readonly segment: number;
 }
 
-/** CROSSED: the call that this answers is dropped, the sender's stays. READY: both are mapped. */
+/** CROSSED: the call that this answers is dropped, the sender's stays. READY: both have mapped. */
 export interface Word {
   readonly kind: 'CROSSED' | 'READY';
 }

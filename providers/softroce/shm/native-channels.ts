@@ -3,8 +3,11 @@ import { type Gid, SpiError } from '../../../core/spi/index.js';
 import type { ChannelOffer, ChannelPort, PeerHalf } from './channel-port.js';
 import type { ShmOptions } from './shm-options.js';
 
-/** What the native port has for its channels. */
-export interface ChannelCalls {
+/** Addresses of a device. */
+const MAX_GIDS = 64;
+
+/** What the native port has of them. */
+export interface NativeChannelCalls {
   /** As of a ChannelPort. @throws Error with the `code` of the system */
   offerChannel(slots: number, bounceBytes: number, peerBytes: number): ChannelOffer;
   /** @throws Error with code EINVAL or EEXIST */
@@ -24,9 +27,6 @@ export interface ChannelCalls {
   mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
 }
 
-/** Addresses of a device. */
-const MAX_GIDS = 64;
-
 export class NativeChannels implements ChannelPort {
   onClosed: (channel: number, reason: string) => void = () => undefined;
   /** Those that have not been closed. */
@@ -34,7 +34,7 @@ export class NativeChannels implements ChannelPort {
   private readonly attached = new Set<number>();
 
   constructor(
-    private readonly native: ChannelCalls,
+    private readonly native: NativeChannelCalls,
     private readonly options: ShmOptions,
   ) {}
 

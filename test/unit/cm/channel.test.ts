@@ -109,7 +109,7 @@ describe('CM: devices of one host', () => {
     assert.deepEqual(mtusOf(pair), [CHANNEL_MTU_BYTES, CHANNEL_MTU_BYTES]);
   });
 
-  it('that meet too late, when the peer or the CM has given up, are not heard of', async () => {
+  it('that meet when the peer has given up, or the CM has closed, are not heard of', async () => {
     for (const how of ['peer', 'close'] as const) {
       const waiting: ((met: boolean) => void)[] = [];
       const meet: Meet = (_peer, done) => void waiting.push(done);

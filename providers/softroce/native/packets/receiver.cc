@@ -62,11 +62,10 @@ void Receiver::prepare(size_t slot) {
   header.msg_flags = 0;
 }
 
-uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, uint32_t described,
-                           bool* delayedError) {
+uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, bool* delayedError) {
   for (size_t i = 0; i < usedSlots_; i++) prepare(i);
   usedSlots_ = 0;
-  packets_ = described;
+  packets_ = 0;
   nowMs_ = coarseMs();
   // Another one first each time: a busy address must not starve the rest.
   firstSocket_ = (firstSocket_ + 1) % sockets.size();
@@ -74,7 +73,7 @@ uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, uint32_t descr
     const size_t index = (firstSocket_ + i) % sockets.size();
     takeTrains(sockets[index], static_cast<uint32_t>(index), delayedError);
   }
-  memory_.counters[kReceivedPackets] += packets_ - described;
+  memory_.counters[kReceivedPackets] += packets_;
   return packets_;
 }
 

@@ -32,9 +32,8 @@ class Receiver {
   Receiver(const Receiver&) = delete;
   Receiver& operator=(const Receiver&) = delete;
 
-  /// @param described by others, this time
   /// @returns packets described; `delayedError` is set when a socket has an error report waiting
-  uint32_t receive(const std::vector<UdpSocket>& sockets, uint32_t described, bool* delayedError);
+  uint32_t receive(const std::vector<UdpSocket>& sockets, bool* delayedError);
 
  private:
   struct Slot {

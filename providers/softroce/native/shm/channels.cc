@@ -101,8 +101,9 @@ Channel* Channels::firstEnded() {
   return nullptr;
 }
 
-uint32_t Channels::receive(const std::vector<Endpoint>& locals) {
+uint32_t Channels::receive(const std::vector<Endpoint>& locals, uint32_t described) {
   release();
+  described_ = described;
   packets_ = 0;
   arenaUsed_ = 0;
   inPlace_ = 0;
@@ -117,6 +118,7 @@ uint32_t Channels::receive(const std::vector<Endpoint>& locals) {
     if (!channel->isAlive()) someEnded_ = true;
   }
   first_++;
+  burstWasFull_ = packets_ == kBurst || inPlace_ >= kBurstBytes;
   memory_.counters[kReceivedPackets] += packets_;
   memory_.counters[kChannelReceived] += packets_;
   return packets_;
@@ -125,7 +127,7 @@ uint32_t Channels::receive(const std::vector<Endpoint>& locals) {
 /// @returns packets read, of which some may have been dropped
 uint32_t Channels::receiveFrom(Channel* channel, const std::vector<Endpoint>& locals) {
   Consumer& consumer = channel->consumer();
-  const uint32_t room = static_cast<uint32_t>(memory_.receivedCapacity) - packets_;
+  const uint32_t room = static_cast<uint32_t>(memory_.receivedCapacity) - described_ - packets_;
   const uint32_t count = consumer.take(std::min(kBurst - packets_, room));
   if (count == Consumer::kBroken) {
     channel->end(kLies);
@@ -170,7 +172,7 @@ const char* Channels::describe(const Channel& channel, const Slot& slot,
   if (isShort) memset(packet + headerBytes + payload, 0, pad);
   arenaUsed_ += (headerBytes + copied + pad + 15) / 16 * 16;
 
-  uint32_t* const words = memory_.received + rx::kWords * packets_;
+  uint32_t* const words = memory_.received + rx::kWords * (described_ + packets_);
   const Endpoint& source = channel.addresses()[slot.source];
   words[rx::kOffset] = static_cast<uint32_t>(at);
   words[rx::kLength] = headerBytes + payload + pad;

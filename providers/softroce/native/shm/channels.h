@@ -44,8 +44,10 @@ class Channels {
   size_t size() const { return channels_.size(); }
 
   // --- receiving ---
-  /// Describes a burst of packets, from the first received packet of `memory` on.
-  uint32_t receive(const std::vector<Endpoint>& locals);
+  /// Describes a burst of packets, behind so many that are described already.
+  uint32_t receive(const std::vector<Endpoint>& locals, uint32_t described);
+  /// More than a burst, as far as the last one has shown.
+  bool hasManyWaiting() const { return burstWasFull_; }
   /// The packets of the last burst are done with.
   void release();
   /// Copies payload that lies in place. @param source as `rx::kBody` has it, and an offset
@@ -98,6 +100,8 @@ class Channels {
   /// The burst: packets described, and of each channel how many have been read.
   Taken taken_[kBurst];
   uint32_t packets_ = 0;
+  uint32_t described_ = 0;
+  bool burstWasFull_ = false;
   uint64_t inPlace_ = 0;
   struct Claim {
     Channel* channel;

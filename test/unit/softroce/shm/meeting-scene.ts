@@ -1,13 +1,12 @@
 /** Two devices that meet: sockets whose messages a test delivers, and channels that only count. */
 import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
-import type {
-  SpiError} from '../../../../core/spi/index.js';
 import {
   type Gid,
   gidEquals,
   gidFromIp,
-  silentLogger
+  silentLogger,
+  type SpiError,
 } from '../../../../core/spi/index.js';
 import type {
   UnixListener,

@@ -150,7 +150,7 @@ describe('softroce: devices of one host meet', () => {
 });
 
 describe('softroce: what devices that have met say', () => {
-  it('is which segments there are: each is named once it is mapped, and until it is gone', () => {
+  it('is which segments there are: named once mapped, and no more when gone', () => {
     const { host, a, b } = pair();
     a.segments.push({ segment: 1, descriptor: 0, bytes: 8192 });
     a.wants(b);
