@@ -95,7 +95,7 @@ describe('payload through shared memory', () => {
       assert.ok(a.allocate);
       lent = new Uint8Array(a.allocate(CHANNEL_MTU_BYTES));
       lent.set(pattern(lent.length, 5));
-      region = a.addRegion(lent.buffer as ArrayBuffer, 0, lent.length);
+      region = a.addRegion(lent.buffer, 0, lent.length);
       // The peer maps it when it has been told of it.
       for (let stays = false; !stays;) stays = await staysInPlace();
     });

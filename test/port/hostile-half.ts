@@ -12,7 +12,7 @@ import { type Gid, RX } from '../../core/spi/index.js';
 
 const path = join(import.meta.dirname, '../../../build/native/shared-half.node');
 const { sharedHalf } = createRequire(import.meta.url)(path) as {
-  sharedHalf(bytes: number): [descriptor: number, memory: ArrayBuffer];
+  sharedHalf: (bytes: number) => [descriptor: number, memory: ArrayBuffer];
 };
 
 /** The layout of half.h. */

@@ -127,7 +127,7 @@ function beginning({ packets }: RingScenario): RingState {
     intact: new Array<boolean>(packets).fill(true),
     ...{ p: 'begin', put: 0, known: 0, woken: 0, wants: false, withdrawing: 0 },
     ...{ c: 'take', done: 0, claimed: 0, reading: 0, arm: 0, got: [], lost: 0 },
-  } as RingState;
+  };
 }
 
 /** What can happen next. */
