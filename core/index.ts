@@ -43,6 +43,7 @@ export {
   type LmrMemory,
   type LmrOptions,
   type LmrParameters,
+  type AllocateOptions,
   type CreateLmrOptions,
   type MapFileOptions,
   MemType,

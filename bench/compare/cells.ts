@@ -36,12 +36,14 @@ export interface Cell {
   readonly mtuBytes: number;
   readonly arrangement: Arrangement;
   /** Memory that each side goes round in, in bytes; 0 for what is in flight (server: twice). */
-  readonly workingSet: number;
+  readonly workingSetBytes: number;
 }
 
 const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const KIB64 = 64 * KIB;
+/** More than the caches of a processor hold. */
+export const LARGE_SET = 256 * MIB;
 
 /** Messages in flight at each size: 4 MiB, 2 MiB, and 64 of the smallest. */
 const DEPTHS: Readonly<Record<number, number>> = { [MIB]: 4, [KIB64]: 32, 64: 64 };
@@ -49,7 +51,7 @@ const DEPTHS: Readonly<Record<number, number>> = { [MIB]: 4, [KIB64]: 32, 64: 64
 export type CellOptions = Partial<
   Pick<
     Cell,
-    'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth' | 'arrangement' | 'workingSet'
+    'polling' | 'delivery' | 'endpoints' | 'mtuBytes' | 'depth' | 'arrangement' | 'workingSetBytes'
   >
 >;
 
@@ -60,12 +62,12 @@ export function cell(
   bytes: number,
   options: CellOptions = {},
 ): Cell {
-  const { polling = 'spin', endpoints = 1, mtuBytes = 0 } = options;
+  const { polling = 'spin', endpoints = 1, mtuBytes = 0, workingSetBytes = 0 } = options;
   const { delivery = polling === 'spin' ? 'dequeue' : 'upcall' } = options;
   const { depth = DEPTHS[bytes] ?? 1 } = options;
-  const { arrangement = 'pinned', workingSet = 0 } = options;
+  const { arrangement = 'pinned' } = options;
   const what = { contender, workload, bytes, depth, polling, delivery, endpoints, mtuBytes };
-  const whole = { ...what, arrangement, workingSet };
+  const whole = { ...what, arrangement, workingSetBytes };
   return { name: Object.values(whole).join('-'), ...whole };
 }
 
@@ -80,8 +82,8 @@ export function serverSlots(cell: Cell): number {
 }
 
 /** Messages that a side goes round in, by its working set; 0 if that is what is in flight. */
-export function slotsOfSet({ workingSet, bytes }: Cell): number {
-  return workingSet / bytes;
+export function slotsOfSet({ workingSetBytes, bytes }: Cell): number {
+  return Math.floor(workingSetBytes / bytes);
 }
 
 /** What devices have counted, by name: of one end, or of both. */

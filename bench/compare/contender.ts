@@ -40,7 +40,8 @@ function program(label: string, name: string, variant: string, about: string): C
 }
 
 export const CONTENDERS: Readonly<Record<string, Contender>> = {
-  softroce: inNode('softroce', 'native', 'this project'),
+  softroce: inNode('softroce', 'native', 'this project over UDP'),
+  shm: inNode('softroce (shm)', 'shm', 'this project through shared memory'),
   dgram: inNode('softroce (dgram port)', 'dgram', 'this project without its native addon'),
   'mtu-4096': inNode('softroce (MTU 4096)', 'mtu-4096', 'this project, packets as IBTA has them'),
   kernel: inNode('softroce (as to a kernel)', 'kernel', 'this project with agreements: false'),
@@ -54,13 +55,15 @@ export const CONTENDERS: Readonly<Record<string, Contender>> = {
   'fabric-net': program('libfabric net', 'fabric', 'net', 'RDM over TCP, no CRC'),
   'fabric-rxm': program('libfabric tcp;ofi_rxm', 'fabric', 'tcp;ofi_rxm', 'RDM over TCP, no CRC'),
   'fabric-rxd': program('libfabric udp;ofi_rxd', 'fabric', 'udp;ofi_rxd', 'reliable RMA over UDP'),
+  'fabric-shm': program('libfabric shm', 'fabric', 'shm', 'RDM through shared memory, and CMA'),
+  'ucx-posix': program('UCX posix', 'ucx', 'posix', 'UCP through shared memory'),
   'ucx-tcp': program('UCX tcp', 'ucx', 'tcp', 'UCP over TCP, no CRC'),
   wall: program('C UDP GSO + ICRC', 'wall', 'wall', 'no protocol; an ACK each 64 KiB message'),
 };
 
 /** Contenders that are ours: never left out. */
 export const OURS: readonly string[] = [
-  ...['softroce', 'dgram', 'mtu-4096', 'kernel'],
+  ...['softroce', 'shm', 'dgram', 'mtu-4096', 'kernel'],
   ...['flow', 'flow-lend', 'channel'],
 ];
 export const PEERS: readonly string[] = Object.keys(CONTENDERS).filter((id) => !OURS.includes(id));

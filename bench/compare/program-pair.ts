@@ -1,7 +1,7 @@
 /** A peer that is a C program: two processes for each cell, which print what they have measured. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { type Interface, createInterface } from 'node:readline';
-import type { Cell, Measurement } from './cells.js';
+import { type Cell, type Measurement, slotsOfSet } from './cells.js';
 import { measurementOf } from './measurement.js';
 import { pinned } from './pinned.js';
 
@@ -29,7 +29,8 @@ export class ProgramPair {
 
   async measure(cell: Cell, seconds: number): Promise<Measurement> {
     const { workload, bytes, depth } = cell;
-    const common = [workload, bytes, depth, seconds, this.variant].map(String);
+    const places = Math.max(depth, slotsOfSet(cell));
+    const common = [workload, bytes, depth, seconds, this.variant, places].map(String);
     const server = this.start(1, ['server', this.remote, this.local, '0', ...common]);
     try {
       const { port } = await server.line<{ port: number }>(PATIENCE_MS);

@@ -53,6 +53,7 @@ function rivalLine(summary: Summary, rival: RivalSummary): string[] {
 /** Ours against ours: by what they differ. */
 function difference(ours: Cell, { contender, endpoints, mtuBytes }: Cell): string {
   if (contender !== 'softroce') return '';
+  if (ours.contender === 'shm') return ', UDP';
   if (CONTENDERS[ours.contender]?.entry !== undefined) return ', DAT';
   if (endpoints !== ours.endpoints) return `, ${endpoints} EP`;
   return mtuBytes === ours.mtuBytes ? ', native port' : ', largest MTU';

@@ -4,6 +4,7 @@ import {
   type Cell,
   type CellOptions,
   KIB64,
+  LARGE_SET,
   MIB,
   type Workload,
   cell,
@@ -187,18 +188,15 @@ function besideTcp(
   theirs: Cell['polling'],
   goal?: number,
 ): Row {
-  const { workload, bytes, arrangement, workingSet } = ours;
-  const options = { polling: theirs, arrangement, workingSet };
+  const { workload, bytes, arrangement, workingSetBytes } = ours;
+  const options = { polling: theirs, arrangement, workingSetBytes };
   // Sockets know but one way to move bytes.
   const tcp = cell('node-tcp', workload === 'ping' ? 'ping' : 'send', bytes, options);
   return { label, unit, ours, rivals: [{ cell: tcp, ...(goal !== undefined && { goal }) }] };
 }
 
-/** More than any cache holds. */
-const LARGE_SET = 256 * MIB;
-
 const largeSets: readonly Row[] = (['send', 'write', 'read'] as const).map((workload) => {
-  const ours = cell('softroce', workload, MIB, { polling: 'event', workingSet: LARGE_SET });
+  const ours = cell('softroce', workload, MIB, { polling: 'event', workingSetBytes: LARGE_SET });
   const label = `1 MiB ${NAMES[workload]}, event, going round 256 MiB`;
   return besideTcp(label, 'GB/s', ours, 'event');
 });
@@ -222,6 +220,80 @@ function arranged(arrangement: Exclude<Arrangement, 'pinned'>, goal?: number): r
     ];
   });
 }
+
+/** What carries bytes between two processes of one host, beside UDP. */
+const SHARING = ['fabric-shm', 'ucx-posix'];
+
+/** Ours through shared memory beside ours over UDP and what others have of the kind. */
+function throughShm(
+  label: string,
+  workload: keyof typeof NAMES,
+  bytes: number,
+  options: CellOptions,
+  overUdp: number,
+): Row {
+  const isLong = bytes === MIB;
+  const udp = cell('softroce', workload, bytes, options);
+  const sockets = { ...options, polling: 'event', delivery: 'upcall' } as const;
+  const { workingSetBytes = 0 } = options;
+  const others: Rival[] = [
+    { cell: cell('node-tcp', 'send', bytes, sockets) },
+    { cell: cell('node-uds', 'send', bytes, sockets), ...(isLong && { goal: 2 }) },
+    ...SHARING.map((name): Rival => {
+      const theirs = cell(name, workload, bytes, { workingSetBytes });
+      return { cell: theirs, ...(isLong && name === 'fabric-shm' && { goal: 0.8 }) };
+    }),
+  ];
+  return {
+    label,
+    unit: bytes < 4096 ? 'M/s' : 'GB/s',
+    ours: cell('shm', workload, bytes, options),
+    rivals: [{ cell: udp, goal: overUdp, ...(isLong && { cpuGoal: 0.6 }) }, ...others],
+  };
+}
+
+function pingThroughShm(label: string, options: CellOptions, goal: number): Row {
+  const theirs = options.polling === 'event' ? ({ polling: 'event' } as const) : {};
+  const others = options.polling === 'event' ? SOCKETS : [...SOCKETS, ...SHARING];
+  return {
+    label: `8 B half RTT, SEND, shm, ${label}`,
+    unit: 'us',
+    ours: cell('shm', 'ping', 8, options),
+    rivals: [
+      { cell: cell('softroce', 'ping', 8, options), goal },
+      ...others.map((name): Rival => ({ cell: cell(name, 'ping', 8, theirs) })),
+    ],
+    tailGoal: 3,
+  };
+}
+
+const WORKLOADS = ['send', 'write', 'read'] as const;
+const shmRows: readonly Row[] = [
+  { ...pingThroughShm('spin', {}, 0.5), goal: 1.6 },
+  pingThroughShm('adaptive', { polling: 'adaptive' }, 1),
+  pingThroughShm('event', { polling: 'event' }, 1),
+  ...WORKLOADS.flatMap((workload) => [
+    ...(['spin', 'event'] as const).map((polling) =>
+      throughShm(`1 MiB ${NAMES[workload]}, shm, ${polling}`, workload, MIB, { polling }, 1.8),
+    ),
+    throughShm(
+      `1 MiB ${NAMES[workload]}, shm, spin, 256 MiB`,
+      workload,
+      MIB,
+      { workingSetBytes: LARGE_SET },
+      1.8,
+    ),
+    throughShm(`64 KiB ${NAMES[workload]}, shm, spin`, workload, KIB64, {}, 1.5),
+  ]),
+  throughShm('64 B SEND, shm, 64 in flight', 'send', 64, {}, 1.2),
+  {
+    label: 'CPU of two idle processes, connected, shm',
+    unit: '%',
+    ours: cell('shm', 'idle', 8, { polling: 'adaptive' }),
+    rivals: [],
+    goal: 0.5,
+  },
+];
 
 export const ROWS: readonly Row[] = [
   throughput('send', MIB, 'event'),
@@ -273,6 +345,7 @@ export const ROWS: readonly Row[] = [
   },
   ...flowRows,
   ...callRows,
+  ...shmRows,
   ...asToKernels,
   variant('write', 'MTU 4096', 'mtu-4096', {}),
   variant('read', 'MTU 4096', 'mtu-4096', {}),

@@ -172,8 +172,8 @@ function drain(control: Socket, cell: Cell, at: (port: number) => NetConnectOpts
 }
 
 /** One buffer, or one behind the other in the working set of the cell. */
-function memoryToReadInto({ workingSet }: Cell): Uint8Array | (() => Uint8Array) {
-  const memory = Buffer.alloc(Math.max(READ_BYTES, workingSet), 1);
+function memoryToReadInto({ workingSetBytes }: Cell): Uint8Array | (() => Uint8Array) {
+  const memory = Buffer.alloc(Math.max(READ_BYTES, workingSetBytes), 1);
   if (memory.length === READ_BYTES) return memory;
   let next = 0;
   return () => {

@@ -1,9 +1,10 @@
 /** Our side: the workloads over softroce through the public DAT API, as a stranger writes them. */
 import { type Ia, openIa } from 'dapl';
-import { type SoftroceOptions, softroce } from 'dapl/providers/softroce';
+import type { SoftroceOptions } from 'dapl/providers/softroce';
 import { type Cell, type Counters, serverSlots, slotsOfSet } from './cells.js';
 import { Connection, established } from './connection.js';
 import type { Count, End, Target } from './end.js';
+import { provider } from './provider.js';
 import { type Place, ping, pingByWrite, serve, serveWrites } from './ping.js';
 import { stream } from './stream.js';
 
@@ -16,14 +17,14 @@ const CONNECTING = 50;
 const STIR_SECONDS = 0.05;
 
 /** How the port differs from what a user gets without a word. */
-type PortChoice = Pick<SoftroceOptions, 'port' | 'mtuBytes' | 'parameters'>;
+type PortChoice = Pick<SoftroceOptions, 'port' | 'mtuBytes' | 'parameters' | 'shm'>;
 
 export class SoftroceEnd implements End {
   private connection: Connection | undefined;
   private serving: Promise<void> | undefined;
 
   static async open(options: PortChoice, local: string, remote: string): Promise<SoftroceEnd> {
-    return new SoftroceEnd(await openIa(softroce({ ...options, addresses: [local] })), remote);
+    return new SoftroceEnd(await openIa(provider({ ...options, addresses: [local] })), remote);
   }
 
   private constructor(

@@ -7,8 +7,9 @@ import { SoftroceEnd } from './softroce-end.js';
 
 const [kind = '', local = '', remote = ''] = process.argv.slice(2);
 
-/** How a device differs from what a user gets without a word. */
+/** How a device differs from one that has UDP and nothing else. */
 const CHOICES: Readonly<Record<string, Parameters<typeof SoftroceEnd.open>[0]>> = {
+  shm: { shm: true },
   dgram: { port: 'dgram' },
   'mtu-4096': { mtuBytes: 4096 },
   // Packets, ports and the order of ACKs are those that a peer of another make sees.
@@ -45,7 +46,7 @@ async function openFront(): Promise<End> {
 function open(): Promise<End> | End {
   const opener = OPENERS[kind];
   if (opener !== undefined) return opener();
-  return SoftroceEnd.open({ port: 'native', ...CHOICES[kind] }, local, remote);
+  return SoftroceEnd.open({ port: 'native', shm: false, ...CHOICES[kind] }, local, remote);
 }
 
 function answer(value: Answer['value'], error?: unknown): void {

@@ -26,7 +26,7 @@ export async function openDevice(
   onFinished: (count: number) => void,
 ): Promise<Give> {
   const { role, local, remote, messageBytes, depth } = job;
-  const ia = await openIa(softroce({ addresses: [local] }));
+  const ia = await openIa(softroce({ addresses: [local], shm: false }));
   const pz = ia.createPz();
   const privileges = MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE;
   const lmr = ia.createLmr(new Uint8Array(memory), { pz, privileges });

@@ -27,7 +27,10 @@ export class Innocent {
   private onPong: () => void = () => undefined;
 
   static async open(local: string, remote: string, udpPort: number): Promise<Innocent> {
-    const innocent = new Innocent(await openIa(softroce({ addresses: [local], udpPort })), remote);
+    const innocent = new Innocent(
+      await openIa(softroce({ addresses: [local], udpPort, shm: false })),
+      remote,
+    );
     await innocent.connect(innocent.ep);
     return innocent;
   }

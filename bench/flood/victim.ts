@@ -21,7 +21,7 @@ export class Victim {
   private readonly pz: Pz;
 
   static async open(address: string, udpPort: number): Promise<Victim> {
-    return new Victim(await openIa(softroce({ addresses: [address], udpPort })));
+    return new Victim(await openIa(softroce({ addresses: [address], udpPort, shm: false })));
   }
 
   private constructor(private readonly ia: Ia) {

@@ -18,9 +18,9 @@ import {
   type ChannelOptions,
   offerChannel,
 } from 'dapl/flow/channel';
-import { softroce } from 'dapl/providers/softroce';
 import { type Cell, type Counters, serverSlots } from '../compare/cells.js';
 import type { Count, End, Target } from '../compare/end.js';
+import { provider } from '../compare/provider.js';
 import { Talk, type TalkRole } from './talk.js';
 
 /** Longer than anything that works takes, however busy the machine. */
@@ -99,7 +99,7 @@ export class FrontEnd implements End {
 
   /** @param kind that the worker knows */
   static async open(kind: string, local: string, remote: string): Promise<FrontEnd> {
-    const ia = await openIa(softroce({ port: 'native', addresses: [local] }));
+    const ia = await openIa(provider({ port: 'native', addresses: [local], shm: false }));
     return new FrontEnd(WAYS[kind]!, ia, remote);
   }
 

@@ -1,5 +1,5 @@
 // libfabric: messages and RMA on reliable datagram endpoints. The variant is the provider's name:
-// net, tcp;ofi_rxm or udp;ofi_rxd.
+// net, tcp;ofi_rxm, udp;ofi_rxd or shm.
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -50,11 +50,14 @@ static void fabric_open(const struct peer_options *options, uint8_t *room, int s
   hints->caps = FI_MSG | FI_RMA;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
-  hints->addr_format = FI_SOCKADDR_IN;
+  // Shared memory is found by names, not by addresses of the network.
+  const bool is_shm = strcmp(options->variant, "shm") == 0;
+  hints->addr_format = is_shm ? FI_ADDR_STR : FI_SOCKADDR_IN;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->fabric_attr->prov_name = strdup(options->variant);
-  check("fi_getinfo", fi_getinfo(API, options->local, NULL, FI_SOURCE, hints, &info));
+  const char *node = is_shm ? NULL : options->local;
+  check("fi_getinfo", fi_getinfo(API, node, NULL, is_shm ? 0 : FI_SOURCE, hints, &info));
   struct fid_fabric *fabric;
   check("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
   check("fi_domain", fi_domain(fabric, info, &domain, NULL));

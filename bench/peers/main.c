@@ -1,7 +1,7 @@
 // The workloads of a peer, over whatever library this is linked with.
 //
-//   PROGRAM server LOCAL REMOTE 0    WORKLOAD BYTES DEPTH SECONDS VARIANT
-//   PROGRAM client LOCAL REMOTE PORT WORKLOAD BYTES DEPTH SECONDS VARIANT
+//   PROGRAM server LOCAL REMOTE 0    WORKLOAD BYTES DEPTH SECONDS VARIANT PLACES
+//   PROGRAM client LOCAL REMOTE PORT WORKLOAD BYTES DEPTH SECONDS VARIANT PLACES
 //
 // The server prints the port for the client first; at its end each prints one line of JSON.
 
@@ -96,7 +96,7 @@ static void run_stream(int control, const struct peer_options *options) {
   for (unsigned look = 0; !over || total < posted; look++) {
     int done = 0, received = 0;
     while (!over && posted - total < (uint64_t)options->depth &&
-           post(options, (int)(posted % (uint64_t)options->depth))) {
+           post(options, (int)(posted % (uint64_t)options->places))) {
       posted++;
     }
     library->poll(&done, &received);
@@ -166,7 +166,7 @@ static void run_ping(int control, const struct peer_options *options) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 10) peer_fail(argv[0], "nine arguments are due");
+  if (argc != 11) peer_fail(argv[0], "ten arguments are due");
   const struct peer_options options = {
       .is_client = strcmp(argv[1], "client") == 0,
       .local = argv[2],
@@ -176,9 +176,10 @@ int main(int argc, char **argv) {
       .depth = atoi(argv[7]),
       .seconds = atof(argv[8]),
       .variant = argv[9],
+      .places = atoi(argv[10]),
   };
   end_with_parent(options.seconds);
-  const int slots = 2 * options.depth;
+  const int slots = options.places > 2 * options.depth ? options.places : 2 * options.depth;
   const size_t size = (options.bytes * (size_t)slots + 4095) / 4096 * 4096;
   uint8_t *memory = aligned_alloc(4096, size);
   if (memory == NULL) peer_fail("memory", "none");

@@ -15,6 +15,7 @@ struct peer_options {
   int depth;             // messages in flight
   double seconds;
   const char *variant;  // which of the library's providers
+  int places;           // messages that the client's go round in: `depth` at least
 };
 
 // The other side as it describes itself: address, memory, keys.

@@ -1,4 +1,5 @@
-// UCX (UCP): tagged messages and one-sided put and get. The variant is the transport: tcp.
+// UCX (UCP): tagged messages and one-sided put and get. The variant is the transport: tcp or
+// posix.
 
 #include <stdlib.h>
 #include <string.h>

@@ -275,7 +275,7 @@ void ping(Wall& wall, double seconds, laps* times) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 10) fail("nine arguments are due");
+  if (argc != 11) fail("ten arguments are due");
   const bool isClient = strcmp(argv[1], "client") == 0;
   const bool isPing = strcmp(argv[5], "ping") == 0;
   const size_t bytes = strtoul(argv[6], nullptr, 10);

@@ -33,7 +33,7 @@ const LOOKS = 64;
 
 export class Side {
   static async open(local: string, remote: string, most: number): Promise<Side> {
-    return new Side(await openIa(softroce({ addresses: [local] })), remote, most);
+    return new Side(await openIa(softroce({ addresses: [local], shm: false })), remote, most);
   }
 
   private readonly pz: Pz;

@@ -90,7 +90,7 @@ export function isRdmaKind(kind: string): kind is RdmaKind {
 /** Byte streams over softroce. */
 export class RdmaSockets implements SocketKind {
   static async open(kind: RdmaKind, local: string, remote: string): Promise<RdmaSockets> {
-    const ia = await openIa(softroce({ addresses: [local] }));
+    const ia = await openIa(softroce({ addresses: [local], shm: false }));
     return new RdmaSockets(kind, ia, remote);
   }
 

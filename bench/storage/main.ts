@@ -72,7 +72,7 @@ async function measure(given: Given): Promise<void> {
   const [child, ours] = own ? await startOwn(`${network}.2`) : [undefined, []];
   pin(process.pid, 0);
   pin(child?.pid, 1);
-  const ia = await openIa(softroce({ addresses: [local] }));
+  const ia = await openIa(softroce({ addresses: [local], shm: false }));
   const contenders = [...ours, ...given.peer];
   const disks = new Map<Contender, Disk>();
   for (const contender of contenders) {

@@ -74,7 +74,8 @@ async function answer(worker: Worker, line: string): Promise<Answer> {
 }
 
 const [provider = '', address = '', port = ''] = process.argv.slice(2);
-const plugin = provider === 'verbs' ? verbs({ address }) : softroce({ addresses: [address] });
+const plugin =
+  provider === 'verbs' ? verbs({ address }) : softroce({ addresses: [address], shm: false });
 const ia = await openIa(plugin);
 const server = createServer().listen(Number(port), address);
 await once(server, 'listening');

@@ -59,6 +59,7 @@ export { type LmrMemory } from './memory/create-lmr.js';
 export { type MemTypeHint } from './memory/memory-hints.js';
 export { Lmr, type LmrParameters } from './memory/lmr.js';
 export {
+  type AllocateOptions,
   type CreateLmrOptions,
   type LmrOptions,
   type MapFileOptions,

@@ -9,6 +9,7 @@
 import type { Gid } from './address.js';
 import type { AsyncEventType, QpState, QpType } from './ib.js';
 import type { NetworkReport } from './network-report.js';
+import type { PeerDevice } from './packet-port.js';
 import type { Ring, SharedReceiveRing } from './layout/ring.js';
 
 /** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
@@ -78,6 +79,15 @@ export interface Device {
    * ('EACCES') shared with a file that is not open for reading and writing; ('ENOMEM')
    */
   mapFile?(file: FileMapping): Uint8Array;
+  /**
+   * Memory that processes of one user share by a name: zeros for the first one that asks, the same
+   * bytes for all others, until the last one lets go. Absent where there is no such thing.
+   * @param name 1 to 40 bytes of UTF-8
+   * @throws SpiError('EINVAL') the memory of that name has another size; ('EACCES') another user
+   * has the name; ('ETIMEDOUT') a process that has it is stopped; ('EIO') what has the name is no
+   * program of this package; ('ENOMEM')
+   */
+  shareMemory?(name: string, lengthBytes: number): ArrayBuffer;
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue;
   createQueuePair(init: QueuePairInit): QueuePair;
   createAddressHandle(pd: ProtectionDomain, attributes: AddressVector): AddressHandle;
@@ -106,6 +116,12 @@ export interface Device {
    */
   keepPartingMad?(mad: Uint8Array, to: AddressVector): number;
   dropPartingMad?(parting: number): void;
+
+  /**
+   * Sees to a way to a device of this host that offers CHANNEL, before a connection with it is
+   * answered. Absent where there is no way but the network; see `PacketPort.meet`.
+   */
+  meet?(peer: PeerDevice, done: (met: boolean) => void): void;
 
   /**
    * Drives the device once without blocking: takes in what has arrived, lets completions appear in

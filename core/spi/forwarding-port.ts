@@ -7,6 +7,7 @@ export class ForwardingPort implements PacketPort {
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
   readonly localMtuBytes?: number;
+  readonly channelMtuBytes?: number;
   readonly counters: PacketPortCounters;
   readonly rxArena: Uint8Array;
   readonly rxPackets: Uint32Array;
@@ -15,10 +16,14 @@ export class ForwardingPort implements PacketPort {
   readonly txSegments: Uint32Array;
   readonly clockUs?: Float64Array;
   readonly readClock?: NonNullable<PacketPort['readClock']>;
+  readonly release?: NonNullable<PacketPort['release']>;
+  readonly withdraw?: NonNullable<PacketPort['withdraw']>;
   readonly joinGroup?: NonNullable<PacketPort['joinGroup']>;
   readonly leaveGroup?: NonNullable<PacketPort['leaveGroup']>;
   readonly keepParting?: NonNullable<PacketPort['keepParting']>;
   readonly dropParting?: NonNullable<PacketPort['dropParting']>;
+  readonly listen?: NonNullable<PacketPort['listen']>;
+  readonly meet?: NonNullable<PacketPort['meet']>;
 
   constructor(protected readonly port: PacketPort) {
     this.gids = port.gids;
@@ -31,12 +36,17 @@ export class ForwardingPort implements PacketPort {
     this.txSegments = port.txSegments;
     // That a port lacks one of these is how it says that it cannot.
     if (port.localMtuBytes !== undefined) this.localMtuBytes = port.localMtuBytes;
+    if (port.channelMtuBytes !== undefined) this.channelMtuBytes = port.channelMtuBytes;
     if (port.clockUs !== undefined) this.clockUs = port.clockUs;
     if (port.readClock) this.readClock = port.readClock.bind(port);
+    if (port.release) this.release = port.release.bind(port);
+    if (port.withdraw) this.withdraw = port.withdraw.bind(port);
     if (port.joinGroup) this.joinGroup = port.joinGroup.bind(port);
     if (port.leaveGroup) this.leaveGroup = port.leaveGroup.bind(port);
     if (port.keepParting) this.keepParting = port.keepParting.bind(port);
     if (port.dropParting) this.dropParting = port.dropParting.bind(port);
+    if (port.listen) this.listen = port.listen.bind(port);
+    if (port.meet) this.meet = port.meet.bind(port);
   }
 
   receive(): number {
@@ -59,8 +69,8 @@ export class ForwardingPort implements PacketPort {
     this.port.removeRegion(region);
   }
 
-  addPath(gid: Gid, localGidIndex: number): number {
-    return this.port.addPath(gid, localGidIndex);
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number {
+    return this.port.addPath(gid, localGidIndex, mtuBytes);
   }
 
   removePath(path: number): void {

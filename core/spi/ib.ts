@@ -128,6 +128,12 @@ export const PATH_MTU_BYTES: readonly number[] = [0, 256, 512, 1024, 2048, 4096]
  */
 export const LOCAL_MTU_BYTES = 57344;
 
+/**
+ * Payload of a packet that goes through memory which both devices have mapped: a message of up to
+ * 1 MiB is one packet. No path MTU of IBTA either.
+ */
+export const CHANNEL_MTU_BYTES = 1 << 20;
+
 /** Full-member default partition key: the only one on RoCE. */
 export const DEFAULT_PKEY = 0xffff;
 /** Queue pair number and Q_Key of the General Services Interface (IBTA 13.5.3.3). */

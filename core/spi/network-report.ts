@@ -21,7 +21,12 @@ export type NetworkReport =
       readonly mtuBytes: number;
     }
   /** The own system refused a packet for another reason: ENETUNREACH, EPERM, ENOBUFS ... */
-  | { readonly type: 'refused'; readonly gid: Gid; readonly code: string };
+  | { readonly type: 'refused'; readonly gid: Gid; readonly code: string }
+  /**
+   * No hint but a fact: the memory that a path of the port's goes through is shared no more, for
+   * the peer's process or device is gone, or has written there what cannot be.
+   */
+  | { readonly type: 'peer-gone'; readonly gid: Gid; readonly path: number };
 
 export type NetworkReportType = NetworkReport['type'];
 
@@ -32,6 +37,7 @@ export const NETWORK_REPORT_TYPES: readonly NetworkReportType[] = [
   'too-big',
   'too-long',
   'refused',
+  'peer-gone',
 ];
 
 /** Why a system refuses a packet, by the number in flight records; the first stands for others. */
@@ -66,6 +72,8 @@ export function describeReport(report: NetworkReport): string {
       );
     case 'refused':
       return `refused by our system (${report.code})`;
+    case 'peer-gone':
+      return 'the memory shared with the peer is gone: its process has ended, or its device';
   }
 }
 

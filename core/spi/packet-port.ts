@@ -19,6 +19,12 @@ export const RX = {
   /** Source GID as four big-endian words. */
   SOURCE_GID: 4,
   SOURCE_PORT: 8,
+  /**
+   * 0 where the arena has the whole packet. Otherwise it has the first 48 bytes, and this, beyond
+   * its end, is what PLACE.SOURCE calls the first one: payload of up to 256
+   * bytes is always in the arena.
+   */
+  BODY: 9,
   WORDS: 16,
 } as const;
 
@@ -30,7 +36,7 @@ export const RxFlags = { IPV6: 1, RECOVERED_ID: 2 } as const;
 
 /** Placement descriptor: payload of a received packet to registered memory. 6 words. */
 export const PLACE = {
-  /** Byte offset in `rxArena`. */
+  /** Byte offset in `rxArena`; counted from RX.BODY where that is not 0. */
   SOURCE: 0,
   LENGTH: 1,
   REGION: 2,
@@ -85,6 +91,15 @@ export const PORT_COUNTERS = [
 
 export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
 
+/** Another device, as the CM knows it by its REQ. */
+export interface PeerDevice {
+  /** Its node GUID, with what it offers (peer-agreement.ts). */
+  readonly guid: bigint;
+  readonly gid: Gid;
+  /** The UDP port that its packets come from. */
+  readonly udpPort: number;
+}
+
 export interface PacketPort {
   /** Addresses this port sends from and receives on; index 0 is the default. */
   readonly gids: readonly Gid[];
@@ -92,6 +107,8 @@ export interface PacketPort {
   readonly mtuBytes: number;
   /** LOCAL_MTU_BYTES when packets to every peer that can be reached may be so long. */
   readonly localMtuBytes?: number;
+  /** CHANNEL_MTU_BYTES where paths for so long packets may be added. */
+  readonly channelMtuBytes?: number;
   readonly counters: PacketPortCounters;
 
   /**
@@ -119,6 +136,19 @@ export interface PacketPort {
   readonly clockUs?: Float64Array;
   readClock?(): void;
 
+  /**
+   * The HCA places nothing more of the last `receive`: to be called once behind a burst in which
+   * RX.BODY was not always 0. The sender of such a packet waits for that where its memory goes.
+   */
+  release?(): void;
+  /**
+   * Payload of SEND and WRITE that went to a queue pair by a path, was not copied and has not been
+   * taken in yet, never will be: those packets are lost. To be called before the memory of requests
+   * is given back that have not been acknowledged. Absent where what has changed is found by its
+   * ICRC.
+   */
+  withdraw?(path: number, destinationQpn: number): void;
+
   /** Takes in waiting packets without blocking. Only packets whose ICRC is right are counted. */
   receive(): number;
   /** Copies the first `count` placements, in order. The caller has made every check. */
@@ -140,9 +170,11 @@ export interface PacketPort {
   removeRegion(region: number): void;
   /**
    * A destination. Paths are counted: the same arguments give the same number.
-   * @throws RangeError when no local address can reach the GID (wrong address family)
+   * @param mtuBytes CHANNEL_MTU_BYTES for one through shared memory; others are all the same
+   * @throws RangeError when no local address can reach the GID (wrong address family), when no
+   * memory is shared with it, and when `localGidIndex` is none
    */
-  addPath(gid: Gid, localGidIndex: number): number;
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number;
   removePath(path: number): void;
 
   /**
@@ -162,6 +194,19 @@ export interface PacketPort {
    */
   keepParting?(path: number, packet: Uint8Array): number;
   dropParting?(parting: number): void;
+
+  /**
+   * Lets devices of this host find this one, by its node GUID. Absent, as `meet`, where a port has
+   * no other way than the network.
+   * @returns whether they can: then the device offers CHANNEL (peer-agreement.ts)
+   */
+  listen?(nodeGuid: bigint): boolean;
+  /**
+   * Makes a channel to a device that offers CHANNEL, unless there is one.
+   * @param done told once, within a second or so; from inside this call where it is known: whether
+   * there is one now
+   */
+  meet?(peer: PeerDevice, done: (met: boolean) => void): void;
 
   /** The driver's interest; a handler is never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;

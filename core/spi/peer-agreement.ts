@@ -14,6 +14,11 @@ export const PEER_AGREEMENT = {
   ONE_PORT: 2,
   /** RC packets of LOCAL_MTU_BYTES: both are on one host. */
   LOCAL_MTU: 4,
+  /**
+   * RC packets of CHANNEL_MTU_BYTES through memory that both have mapped: both are on one host. In
+   * the GUID of a REP it says that the two have met, and that this connection goes that way.
+   */
+  CHANNEL: 8,
 } as const;
 
 /**
@@ -26,6 +31,16 @@ const OFFERS = 0x7f;
 /** @param offers bits of `PEER_AGREEMENT` @param own 32 random bits that tell devices apart */
 export function softwareGuid(offers: number, own: number): bigint {
   return (BigInt(OURS) << 40n) | (BigInt(offers & OFFERS) << 32n) | BigInt(own >>> 0);
+}
+
+/** The GUID with fewer offers. */
+export function withoutOffers(guid: bigint, offers: number): bigint {
+  return guid & ~(BigInt(offersOf(guid) & offers) << 32n);
+}
+
+/** What is the same in all GUIDs of a device, whatever it offers in them. */
+export function deviceOf(guid: bigint): bigint {
+  return withoutOffers(guid, OFFERS);
 }
 
 /** Bits of `PEER_AGREEMENT`: 0 for a device of another make. */

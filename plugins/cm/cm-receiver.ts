@@ -3,6 +3,7 @@
  * 4.6). Nothing here throws for what a peer sends.
  */
 import {
+  CHANNEL_MTU_BYTES,
   describeReport,
   type Device,
   type Gid,
@@ -10,8 +11,10 @@ import {
   type MadAddress,
   type NetworkReport,
 } from '../../core/spi/index.js';
+import { deviceOf } from '../../core/spi/internal/index.js';
 import type { Admission } from './admission/admission.js';
 import { aprOf } from './messages/apr.js';
+import { agreementOf } from './messages/peer-agreement.js';
 import type { CmCounters } from './common/cm-counters.js';
 import type { Connection, ConnectionServices } from './connection/connection.js';
 import type { Listener, Listeners } from './admission/listeners.js';
@@ -76,9 +79,13 @@ export class CmReceiver {
     return verdict === 'taken';
   }
 
-  /** What network or system say of packets to a peer. Its MTU is no matter of ours. */
+  /**
+   * What network or system say of packets to a peer. Its MTU is no matter of ours, nor is memory
+   * shared with it, by which no message of ours goes.
+   */
   onReport(report: NetworkReport): void {
-    if (report.type === 'too-big' || report.type === 'too-long') return;
+    const { type } = report;
+    if (type === 'too-big' || type === 'too-long' || type === 'peer-gone') return;
     const what = describeReport(report);
     this.onHint(report.gid, what);
     this.init.sidr.onHint(report.gid, what);
@@ -239,9 +246,24 @@ export class CmReceiver {
       onClosedOrOpen: () => this.halfOpen.giveBack(path.gid),
     });
     const request = requestOf(connection, contents);
-    services.defer(() => {
-      if (connection.waitsForConsumer) listener.options.onRequest?.(request);
+    this.meet(req, origin, (met) => {
+      if (met) connection.grantChannel();
+      services.defer(() => {
+        if (connection.waitsForConsumer) listener.options.onRequest?.(request);
+      });
     });
+  }
+
+  /** Devices of one host meet before the consumer is asked, so that REP can say that they have. */
+  private meet(req: CmReq, { source }: Origin, done: (met: boolean) => void): void {
+    const { device, services } = this.init;
+    const { gid, udpPort } = source;
+    const guid = req.localCaGuid;
+    const { pathMtuBytes } = agreementOf({ req, source }, guid, services.guid);
+    const isItself = deviceOf(guid) === deviceOf(services.guid);
+    const isDue = pathMtuBytes === CHANNEL_MTU_BYTES && !isItself && udpPort !== undefined;
+    if (isDue && device.meet) device.meet({ guid, gid, udpPort }, done);
+    else done(false);
   }
 
   private rejectReq(req: CmReq, origin: Origin, reason: number, info?: Uint8Array): void {

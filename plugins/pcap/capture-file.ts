@@ -66,16 +66,26 @@ export class CaptureFile {
     return this.interfaces++;
   }
 
-  /** Room for a frame, valid until `commit`. */
-  reserve(length: number): Uint8Array {
-    if (this.used + packetBlockBytes(length) > BUFFER_BYTES) this.flush();
+  /** Room for a frame, valid until `commit`. @param comment as there */
+  reserve(length: number, comment = ''): Uint8Array {
+    if (this.used + packetBlockBytes(length, comment) > BUFFER_BYTES) this.flush();
     const start = this.used + PACKET_DATA;
     return this.buffer.subarray(start, start + length);
   }
 
-  /** The frame that has been put into the room is a packet now. */
-  commit(length: number, interfaceId: number, timeUs: number, direction: Direction): void {
-    this.used = packetBlock(this.view, this.used, length, interfaceId, timeUs, direction);
+  /**
+   * The frame that has been put into the room is a packet now.
+   * @param comment on it, for people; '' for none
+   */
+  commit(
+    length: number,
+    interfaceId: number,
+    timeUs: number,
+    direction: Direction,
+    comment = '',
+  ): void {
+    const { view, used } = this;
+    this.used = packetBlock(view, used, length, interfaceId, timeUs, direction, comment);
     this.flushing ??= setImmediate(() => this.flush());
   }
 

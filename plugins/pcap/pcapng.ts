@@ -9,6 +9,7 @@ const BYTE_ORDER_MAGIC = 0x1a2b3c4d;
 /** Raw IP: the packet begins with an IPv4 or IPv6 header. */
 const LINKTYPE_RAW = 101;
 const OPTION_END = 0;
+const OPTION_COMMENT = 1;
 const IF_NAME = 2;
 const EPB_FLAGS = 2;
 const SHB_USERAPPL = 4;
@@ -54,14 +55,19 @@ export function interfaceDescription(name: string): Uint8Array {
 /** Bytes of a packet's block besides the packet itself, without padding. */
 const PACKET_OVERHEAD = 28 + 16;
 
-/** Size of the block of a packet of `length` bytes. */
-export function packetBlockBytes(length: number): number {
-  return PACKET_OVERHEAD + pad(length);
+/** Size of the block of a packet of `length` bytes. @param comment for people; '' for none */
+export function packetBlockBytes(length: number, comment: string): number {
+  return PACKET_OVERHEAD + pad(length) + commentOption(comment).length;
+}
+
+function commentOption(comment: string): number[] {
+  return comment === '' ? [] : textOption(OPTION_COMMENT, comment);
 }
 
 /**
  * Writes the block of a packet that `target` holds already, from `at` + 28 on.
  * @param timeUs since 1970
+ * @param comment as `packetBlockBytes`
  * @returns where the next block goes
  */
 export function packetBlock(
@@ -71,8 +77,9 @@ export function packetBlock(
   interfaceId: number,
   timeUs: number,
   direction: Direction,
+  comment: string,
 ): number {
-  const bytes = packetBlockBytes(length);
+  const bytes = packetBlockBytes(length, comment);
   target.setUint32(at, BlockType.ENHANCED_PACKET, true);
   target.setUint32(at + 4, bytes, true);
   target.setUint32(at + 8, interfaceId, true);
@@ -82,6 +89,7 @@ export function packetBlock(
   target.setUint32(at + 24, length, true);
   let end = at + PACKET_DATA + length;
   while ((end - at) % 4 !== 0) target.setUint8(end++, 0);
+  for (const byte of commentOption(comment)) target.setUint8(end++, byte);
   target.setUint16(end, EPB_FLAGS, true);
   target.setUint16(end + 2, 4, true);
   target.setUint32(end + 4, direction, true);

@@ -3,6 +3,7 @@ import {
   type Clock,
   ForwardingPort,
   type Gid,
+  LOCAL_MTU_BYTES,
   type PacketPort,
   RX,
   TX,
@@ -10,7 +11,12 @@ import {
 } from '../../core/spi/index.js';
 import type { CaptureFile } from './capture-file.js';
 import { Direction } from './pcapng.js';
-import { completeFrame, headerBytes, ICRC_BYTES } from './roce-frame.js';
+import { completeFrame, type Flow, headerBytes, ICRC_BYTES } from './roce-frame.js';
+
+/** What the length field of an IP header can state. */
+const MAX_IP_BYTES = 65_535;
+/** Of a longer packet: headers and 56 KiB, as much as one between two of ours on loopback has. */
+const SHOWN_BYTES = 48 + LOCAL_MTU_BYTES;
 
 export interface TappedPortOptions {
   /** Held; let go when the port is closed. */
@@ -27,6 +33,9 @@ export class TappedPort extends ForwardingPort {
   private readonly paths = new Map<number, { readonly gid: Gid; readonly local: Gid }>();
   private readonly headers: Uint8Array;
   private holdsFile = true;
+  /** Where packets are put together that the arena does not have; there from the first one on. */
+  private scratch: Uint8Array | undefined;
+  private scratchRegion: number | undefined;
 
   constructor(
     port: PacketPort,
@@ -59,8 +68,8 @@ export class TappedPort extends ForwardingPort {
     this.regions.delete(region);
   }
 
-  override addPath(gid: Gid, localGidIndex: number): number {
-    const path = super.addPath(gid, localGidIndex);
+  override addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number {
+    const path = super.addPath(gid, localGidIndex, mtuBytes);
     this.paths.set(path, { gid: gid.slice(), local: this.gids[localGidIndex] ?? gid });
     return path;
   }
@@ -76,60 +85,91 @@ export class TappedPort extends ForwardingPort {
 
   private received(at: number): void {
     const { rxPackets, rxArena, gids } = this;
-    const { file, udpPort } = this.options;
     const offset = word(rxPackets, at + RX.OFFSET);
-    const length = word(rxPackets, at + RX.LENGTH);
+    const body = word(rxPackets, at + RX.BODY);
     const source = gidAt(rxPackets, at + RX.SOURCE_GID);
     const destination = gids[word(rxPackets, at + RX.LOCAL_GID_INDEX)] ?? source;
     const sourcePort = word(rxPackets, at + RX.SOURCE_PORT);
-    const start = headerBytes(source);
-    const bytes = start + length + ICRC_BYTES;
-    const frame = file.reserve(bytes);
-    frame.set(rxArena.subarray(offset, offset + length), start);
-    completeFrame(frame, { source, destination, sourcePort, destinationPort: udpPort });
-    this.commit(bytes, Direction.INBOUND);
+    const flow = { source, destination, sourcePort, destinationPort: this.options.udpPort };
+    const length = word(rxPackets, at + RX.LENGTH);
+    this.write(flow, length, Direction.INBOUND, (packet) => {
+      if (body === 0) packet.set(rxArena.subarray(offset, offset + packet.length));
+      else packet.set(this.fetch(body, packet.length, length - padOf(rxArena, offset)));
+    });
+  }
+
+  /** The beginning of a packet that is not in the arena. @param end of its payload */
+  private fetch(body: number, length: number, end: number): Uint8Array {
+    const { placements } = this;
+    this.scratch ??= new Uint8Array(SHOWN_BYTES);
+    this.scratchRegion ??= super.addRegion(this.scratch.buffer, 0, SHOWN_BYTES);
+    // Pad is nowhere: where the whole packet is shown, it is zeros.
+    const there = Math.min(length, end);
+    this.scratch.fill(0, there, length);
+    placements.set([body, there, this.scratchRegion, 0, 0]);
+    super.place(1);
+    return this.scratch.subarray(0, length);
   }
 
   private sent(at: number): void {
     const { txPackets, txSegments, headers } = this;
-    const { file, udpPort } = this.options;
+    const { udpPort } = this.options;
     const path = this.paths.get(word(txPackets, at + TX.PATH));
     if (path === undefined) return;
     const { gid: destination, local: source } = path;
-    const start = headerBytes(source);
     const header = (at + TX.HEADER) * 4;
     const headerLength = word(txPackets, at + TX.HEADER_LENGTH);
-    const pad = ((headers[header + 1] ?? 0) >> 4) & 3;
     const first = word(txPackets, at + TX.FIRST_SEGMENT);
     const end = first + word(txPackets, at + TX.SEGMENT_COUNT);
-    let length = headerLength + pad;
+    let length = headerLength + padOf(headers, header);
     for (let i = first; i < end; i++) {
       length += word(txSegments, i * TX_SEGMENT.WORDS + TX_SEGMENT.LENGTH);
     }
-    const bytes = start + length + ICRC_BYTES;
-    const frame = file.reserve(bytes);
-    frame.set(headers.subarray(header, header + headerLength), start);
-    let to = start + headerLength;
-    for (let i = first; i < end; i++) {
-      const segment = i * TX_SEGMENT.WORDS;
-      const size = word(txSegments, segment + TX_SEGMENT.LENGTH);
-      const from =
-        word(txSegments, segment + TX_SEGMENT.OFFSET_LO) +
-        word(txSegments, segment + TX_SEGMENT.OFFSET_HI) * 2 ** 32;
-      const region = this.regions.get(word(txSegments, segment + TX_SEGMENT.REGION));
-      if (region !== undefined) frame.set(region.subarray(from, from + size), to);
-      to += size;
-    }
-    frame.fill(0, to, to + pad);
-    const ports = { sourcePort: udpPort, destinationPort: udpPort };
-    completeFrame(frame, { source, destination, ...ports });
-    this.commit(bytes, Direction.OUTBOUND);
+    const flow = { source, destination, sourcePort: udpPort, destinationPort: udpPort };
+    this.write(flow, length, Direction.OUTBOUND, (packet) => {
+      packet.set(headers.subarray(header, header + headerLength));
+      let to = headerLength;
+      for (let i = first; i < end && to < packet.length; i++) {
+        const segment = i * TX_SEGMENT.WORDS;
+        const from =
+          word(txSegments, segment + TX_SEGMENT.OFFSET_LO) +
+          word(txSegments, segment + TX_SEGMENT.OFFSET_HI) * 2 ** 32;
+        const rest = packet.length - to;
+        const size = Math.min(word(txSegments, segment + TX_SEGMENT.LENGTH), rest);
+        const region = this.regions.get(word(txSegments, segment + TX_SEGMENT.REGION));
+        if (region !== undefined) packet.set(region.subarray(from, from + size), to);
+        to += size;
+      }
+      packet.fill(0, to);
+    });
   }
 
-  private commit(bytes: number, direction: Direction): void {
+  /**
+   * Writes a packet of so many bytes from its BTH to its pad; of one that no IP header can state
+   * the beginning, with a comment that says so.
+   */
+  private write(
+    flow: Flow,
+    length: number,
+    direction: Direction,
+    fill: (packet: Uint8Array) => void,
+  ): void {
     const { file, interfaceId, clock, epochUs } = this.options;
-    file.commit(bytes, interfaceId, epochUs + clock.now(), direction);
+    const start = headerBytes(flow.source);
+    const isWhole = start + length + ICRC_BYTES <= MAX_IP_BYTES;
+    const comment = isWhole ? '' : `the beginning of a packet of ${length} bytes from BTH to pad`;
+    const shown = isWhole ? length : SHOWN_BYTES;
+    const bytes = start + shown + ICRC_BYTES;
+    const frame = file.reserve(bytes, comment);
+    fill(frame.subarray(start, start + shown));
+    completeFrame(frame, flow);
+    file.commit(bytes, interfaceId, epochUs + clock.now(), direction, comment);
   }
+}
+
+/** PadCnt of the BTH at an offset (IBTA 9.2.6). */
+function padOf(bytes: Uint8Array, offset: number): number {
+  return ((bytes[offset + 1] ?? 0) >> 4) & 3;
 }
 
 /** A GID as four big-endian words holds it. */

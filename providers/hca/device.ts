@@ -68,6 +68,7 @@ export interface DeviceHooks {
   readonly onClosed?: () => void;
   /** Of a provider that can. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
   /** Of a provider whose port prefers some memory to other. */
   readonly allocate?: Device['allocate'];
   /** What the port counts, where that is more than PORT_COUNTERS. */
@@ -78,9 +79,11 @@ export class HcaDevice implements Device {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
   readonly allocate: Device['allocate'];
   readonly keepPartingMad?: NonNullable<Device['keepPartingMad']>;
   readonly dropPartingMad?: NonNullable<Device['dropPartingMad']>;
+  readonly meet?: NonNullable<Device['meet']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -95,12 +98,14 @@ export class HcaDevice implements Device {
     private readonly hooks: DeviceHooks = {},
   ) {
     if (hooks.mapFile !== undefined) this.mapFile = hooks.mapFile;
+    if (hooks.shareMemory !== undefined) this.shareMemory = hooks.shareMemory;
     this.allocate = hooks.allocate ?? ((lengthBytes) => new ArrayBuffer(lengthBytes));
     const { port } = hca;
     if (port.keepParting !== undefined) {
       this.keepPartingMad = (mad, to) => this.keepParting(mad, to);
       this.dropPartingMad = (parting) => port.dropParting?.(parting);
     }
+    if (port.meet !== undefined) this.meet = (peer, done) => port.meet?.(peer, done);
     this.attributes = deviceAttributes(hca, random);
     this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
   }
@@ -296,10 +301,18 @@ function offersOfPort(port: PacketPort): number {
   return LATE_ACK | ONE_PORT | (port.localMtuBytes === LOCAL_MTU_BYTES ? LOCAL_MTU : 0);
 }
 
+/** @param own what tells it apart */
+function nodeGuidOf({ parameters, port }: Hca, own: number): bigint {
+  if (!parameters.agreements) return softwareGuid(0, own);
+  const offers = offersOfPort(port);
+  const found = softwareGuid(offers | PEER_AGREEMENT.CHANNEL, own);
+  return port.listen?.(found) === true ? found : softwareGuid(offers, own);
+}
+
 function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
   const { parameters, port } = hca;
   return {
-    nodeGuid: softwareGuid(parameters.agreements ? offersOfPort(port) : 0, random.u32()),
+    nodeGuid: nodeGuidOf(hca, random.u32()),
     vendorId: 0xffffff,
     vendorPartId: 0,
     hardwareVersion: 0,

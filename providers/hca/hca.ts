@@ -114,7 +114,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.sharedReceives = new SharedReceiveTable(random);
     this.multicast = new MulticastTable(port);
     this.paths = new PeerPaths({
-      addPath: (gid, localGidIndex) => port.addPath(gid, localGidIndex),
+      addPath: (gid, localGidIndex, mtuBytes) => port.addPath(gid, localGidIndex, mtuBytes),
       releasePath: (path) => this.releasePath(path),
     });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
@@ -145,6 +145,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
       this.dispatcher.dispatch(count);
       pacer.loneMessage = count === 1 && this.dispatcher.tookRequest;
       this.publish();
+      if (this.dispatcher.leftInPlace) port.release?.();
       pacer.moving = false;
     }
     return count;

@@ -10,5 +10,14 @@ export { Numbered } from './numbered.js';
 export { PathTable } from './path-table.js';
 export { RegionTable, checkRegion, copyBytes, offsetAt } from './region-table.js';
 export { type FileMapper, mapFile } from './map-file.js';
+export {
+  UNIX_MESSAGE,
+  type UnixIdentity,
+  type UnixListener,
+  type UnixMessage,
+  type UnixSocket,
+  type UnixSockets,
+} from './unix-sockets.js';
+export { type MemorySharer, shareMemory } from './share-memory.js';
 export { SystemRandom } from './random.js';
 export { RealTimer } from './real-timer.js';

@@ -14,16 +14,17 @@ export class PathTable {
   constructor(private readonly gids: readonly Gid[]) {}
 
   /**
+   * @param kind paths of different kinds are different paths
    * @param create makes a path that is not there yet
    * @throws RangeError when the local address is unknown or of another family
    */
-  add(gid: Gid, localGidIndex: number, create: () => number): number {
+  add(gid: Gid, localGidIndex: number, create: () => number, kind = ''): number {
     const local = this.gids[localGidIndex];
     if (!local) throw new RangeError(`no local address ${String(localGidIndex)}`);
     if (isIpv4Gid(local) !== isIpv4Gid(gid)) {
       throw new RangeError(`${ipFromGid(local)} cannot reach ${ipFromGid(gid)}: other family`);
     }
-    const key = `${String(localGidIndex)} ${gid.join(' ')}`;
+    const key = `${String(localGidIndex)} ${gid.join(' ')} ${kind}`;
     let entry = this.byKey.get(key);
     if (!entry) {
       entry = { key, path: create(), users: 0 };

@@ -95,6 +95,9 @@ class DgramPort implements SocketPort {
     receivedTrains: 0,
     droppedDatagrams: 0,
     unseenHeaders: 0,
+    channelReceived: 0,
+    channelSent: 0,
+    channelDropped: 0,
   };
   readonly rxArena: Uint8Array;
   readonly rxPackets: Uint32Array;

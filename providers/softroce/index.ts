@@ -31,11 +31,13 @@ import {
   UDP_PORT,
 } from './port-options.js';
 import { optionsOf } from './provider-init.js';
+import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 import { openSocketPort } from './socket-port.js';
 
 export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
 export type { IcrcCheck } from './port-options.js';
 export { ROCE_UDP_PORT } from './port-options.js';
+export type { ShmOptions } from './shm/shm-options.js';
 
 export interface SoftroceOptions {
   /**
@@ -58,6 +60,11 @@ export interface SoftroceOptions {
    * IPv4 packets is checked (docs/softroce.md).
    */
   readonly icrcCheck?: IcrcCheck;
+  /**
+   * Whether memory is shared with other devices of this host and user, by which their connections
+   * then go: true (default, where the native port is), false, or limits (docs/softroce.md).
+   */
+  readonly shm?: boolean | Partial<ShmOptions>;
   /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
   readonly parameters?: Partial<HcaParameters>;
 }
@@ -67,6 +74,7 @@ const OPTIONS = {
   udpPort: UDP_PORT,
   port: SOCKET_PORT,
   icrcCheck: ICRC_CHECK,
+  shm: SHM,
   parameters: PARAMETERS,
 };
 const NODE = token<HcaNode>('softroce/node');
@@ -90,6 +98,7 @@ export const softroce = definePlugin(
     const addresses = localAddresses('one of addresses', options.addresses);
     gidsOf(addresses);
     const parameters = parametersOf(options.parameters);
+    const shm = shmOptionsOf(options.shm);
     return {
       deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
       async open(registrar, deviceLogger): Promise<void> {
@@ -101,6 +110,7 @@ export const softroce = definePlugin(
           logger,
           ...(mtuBytes !== undefined && { mtuBytes }),
           ...(icrcCheck !== undefined && { icrcCheck }),
+          shm: shm ?? false,
         });
         const options = {
           name: `softroce ${addresses[0] ?? ''}`,
@@ -111,10 +121,7 @@ export const softroce = definePlugin(
         registrar.bind(PACKET_PORT, () => socketPort);
         registrar.bind(
           NODE,
-          part(
-            { through: PACKET_PORT },
-            ({ through }) => softroceNode({ ...options, through }),
-          ),
+          part({ through: PACKET_PORT }, ({ through }) => softroceNode({ ...options, through })),
         );
         bindNode(registrar, NODE, monotonicClock);
         registrar.bind(MAD, mad({}));

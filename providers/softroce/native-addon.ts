@@ -1,5 +1,6 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
-import { type FileMapper, loadAddon } from '../host/index.js';
+import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
+import type { NativeChannelCalls } from './shm/native-channels.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
 export interface NativeArrays {
@@ -12,7 +13,7 @@ export interface NativeArrays {
   readonly counters: Float64Array;
 }
 
-export interface NativePortHandle {
+export interface NativePortHandle extends NativeChannelCalls {
   receive(): number;
   readClock(): void;
   /** Sleeps until a datagram or an error is there, so many microseconds at most. */
@@ -21,25 +22,38 @@ export interface NativePortHandle {
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;
   removeRegion(region: number): void;
-  addPath(gid: Uint8Array, udpPort: number, localIndex: number): number;
+  addPath(gid: Uint8Array, udpPort: number, localIndex: number, overChannel: boolean): number;
   removePath(path: number): void;
   watch(
     onReadable: () => void,
     onWritable: () => void,
     /** @param type index in NETWORK_REPORT_TYPES
-     * @param value bytes of the IP packet that was too long, or errno of a refusal */
+     * @param value bytes of the IP packet that was too long, errno of a refusal, or the path */
     onReport: (gid: Uint8Array, type: number, value: number, mtuBytes: number) => void,
+    onChannelEnd: (channel: number, reason: string) => void,
   ): void;
   setProcessHold(alive: boolean): void;
   /** As of a PacketPort. */
   keepParting(path: number, packet: Uint8Array): number;
   dropParting(parting: number): void;
+  /**
+   * From now on `allocate` has memory that peers of this host can map.
+   * @param onChange a segment has come or gone: called from the event loop
+   */
+  useArena(limitBytes: number, onChange: () => void): void;
+  /** Zeros; undefined where the arena, or the system, has no more. */
+  allocate(lengthBytes: number): ArrayBuffer | undefined;
+  /** Of the arena; descriptors stay its own. */
+  segments(): readonly (readonly [segment: number, descriptor: number, bytes: number])[];
   /** Datagrams lost to a full receive buffer, as the system counts them. */
   dropped(): number;
   close(onClosed: () => void): void;
+  /** As of a PacketPort. */
+  release(): void;
+  withdraw(path: number, destinationQpn: number): void;
 }
 
-export interface NativeAddon extends FileMapper {
+export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {
   readonly arenaBytes: number;
   /**
    * Zeros in pages of their own, from a boundary of huge pages on, and in such pages where the

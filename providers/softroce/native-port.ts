@@ -4,6 +4,7 @@
  */
 import { getSystemErrorName } from 'node:util';
 import {
+  CHANNEL_MTU_BYTES,
   type FileMapping,
   type Gid,
   ipFromGid,
@@ -11,10 +12,11 @@ import {
   NETWORK_REPORT_TYPES,
   type NetworkReport,
   type PacketPortHandlers,
+  type PeerDevice,
   silentLogger,
   SpiError,
 } from '../../core/spi/index.js';
-import { PathTable, checkRegion, clockOffsetUs, mapFile } from '../host/index.js';
+import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
 import { watchSignals } from './parting-signals.js';
 import {
@@ -36,6 +38,9 @@ import {
   type SocketPortCounters,
   type SocketPortOptions,
 } from './port-options.js';
+import { Meetings } from './shm/meetings.js';
+import { NativeChannels } from './shm/native-channels.js';
+import { type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 
 /**
  * Opens a port on every address, or on none.
@@ -49,6 +54,8 @@ export function openNativePort(options: SocketPortOptions): SocketPort {
   return new NativePort(addon, options);
 }
 
+/** Shorter memory is copied to peers of this host: that costs less than a mapping. */
+const LEAST_ARENA_BYTES = 64 << 10;
 /** Memory from this size on is asked for in huge pages: what goes by pages has fewer to look up. */
 const HUGE_PAGE_BYTES = 2 << 20;
 
@@ -56,6 +63,9 @@ class NativePort implements SocketPort {
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
   readonly localMtuBytes?: number;
+  readonly channelMtuBytes?: number;
+  readonly channels?: NativeChannels;
+  private readonly meetings?: Meetings;
   readonly counters: NativeCounters;
   readonly clockUs: Float64Array;
   readonly rxArena: Uint8Array;
@@ -98,6 +108,40 @@ class NativePort implements SocketPort {
     const shared = { ...arrays, counters: words };
     this.native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
     this.counters = new NativeCounters(words, this.native);
+    // What is asked for no longer packets gets none.
+    const shm = options.mtuBytes === undefined ? shmOptionsOf(options.shm) : undefined;
+    if (shm !== undefined) {
+      this.channels = new NativeChannels(this.native, shm);
+      this.meetings = this.meetingsOf(this.channels, shm);
+      this.channelMtuBytes = CHANNEL_MTU_BYTES;
+    }
+  }
+
+  private meetingsOf(channels: NativeChannels, { arenaBytes }: ShmOptions): Meetings {
+    const { addon, native, gids, udpPort, logger } = this;
+    const meetings = new Meetings({
+      sockets: addon,
+      channels,
+      self: { slot: 0, gids, udpPort },
+      logger,
+      segments: () =>
+        native.segments().map(([segment, descriptor, bytes]) => ({ segment, descriptor, bytes })),
+      startTimer: (milliseconds, onTimeout) => {
+        const timer = setTimeout(onTimeout, milliseconds).unref();
+        return () => clearTimeout(timer);
+      },
+    });
+    native.useArena(arenaBytes, () => meetings.announce());
+    return meetings;
+  }
+
+  listen(nodeGuid: bigint): boolean {
+    return this.meetings?.listen(nodeGuid) ?? false;
+  }
+
+  meet(peer: PeerDevice, done: (met: boolean) => void): void {
+    if (this.meetings) this.meetings.meet(peer, done);
+    else done(false);
   }
 
   receive(): number {
@@ -110,6 +154,14 @@ class NativePort implements SocketPort {
 
   place(count: number): void {
     this.native.place(count);
+  }
+
+  release(): void {
+    this.native.release();
+  }
+
+  withdraw(path: number, destinationQpn: number): void {
+    this.native.withdraw(path, destinationQpn);
   }
 
   send(from: number, to: number): number {
@@ -126,12 +178,18 @@ class NativePort implements SocketPort {
   }
 
   allocate(lengthBytes: number): ArrayBuffer {
+    const shared = lengthBytes < LEAST_ARENA_BYTES ? undefined : this.native.allocate(lengthBytes);
+    if (shared) return shared;
     const pages = lengthBytes < HUGE_PAGE_BYTES ? undefined : this.addon.allocatePages(lengthBytes);
     return pages ?? new ArrayBuffer(lengthBytes);
   }
 
   mapFile(file: FileMapping): Uint8Array {
     return mapFile(this.addon, file);
+  }
+
+  shareMemory(name: string, lengthBytes: number): ArrayBuffer {
+    return shareMemory(this.addon, name, lengthBytes);
   }
 
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
@@ -142,10 +200,14 @@ class NativePort implements SocketPort {
     this.native.removeRegion(region);
   }
 
-  addPath(gid: Gid, localGidIndex: number): number {
-    return this.paths.add(gid, localGidIndex, () =>
-      this.native.addPath(gid, this.udpPort, localGidIndex),
-    );
+  addPath(gid: Gid, localGidIndex: number, mtuBytes = this.mtuBytes): number {
+    const { native, udpPort } = this;
+    const overChannel = mtuBytes === CHANNEL_MTU_BYTES;
+    // A path over a channel ends with it: those of a later one are others.
+    const channel = overChannel ? native.channelTo(gid, udpPort) : -1;
+    const kind = overChannel ? `channel ${channel}` : '';
+    const create = (): number => native.addPath(gid, udpPort, localGidIndex, overChannel);
+    return this.paths.add(gid, localGidIndex, create, kind);
   }
 
   removePath(path: number): void {
@@ -170,6 +232,7 @@ class NativePort implements SocketPort {
         const report = reportOf(gid, type, value, mtuBytes);
         if (report) handlers.onReport(report);
       },
+      (channel, reason) => this.channels?.ended(channel, reason),
     );
   }
 
@@ -180,6 +243,7 @@ class NativePort implements SocketPort {
   close(): Promise<void> {
     this.closed ??= new Promise((resolve) => {
       this.counters.freeze();
+      this.meetings?.close();
       this.native.close(resolve);
     });
     return this.closed;
@@ -202,6 +266,8 @@ function reportOf(
       return { type, gid, packetBytes: value, mtuBytes };
     case 'refused':
       return { type, gid, code: getSystemErrorName(-value) };
+    case 'peer-gone':
+      return { type, gid, path: value };
     default:
       return { type, gid };
   }
@@ -249,8 +315,8 @@ function noRawSocket(cause: unknown, address: string): SpiError {
 
 /** Views on the words that the native side counts in (port_memory.h: Counter). */
 class NativeCounters implements SocketPortCounters {
-  static readonly CLOCK = 13;
-  static readonly WORDS = 14;
+  static readonly CLOCK = 16;
+  static readonly WORDS = 17;
   private readonly words: Float64Array;
   private dropped: () => number;
 
@@ -297,6 +363,15 @@ class NativeCounters implements SocketPortCounters {
   }
   get icmpTooBig(): number {
     return this.words[12] ?? 0;
+  }
+  get channelReceived(): number {
+    return this.words[13] ?? 0;
+  }
+  get channelSent(): number {
+    return this.words[14] ?? 0;
+  }
+  get channelDropped(): number {
+    return this.words[15] ?? 0;
   }
   get droppedDatagrams(): number {
     return this.dropped();

@@ -15,7 +15,7 @@ export interface SoftroceNodeOptions {
 
 export function softroceNode(options: SoftroceNodeOptions): HcaNode {
   const { name, port, through = port, logger, parameters } = options;
-  const { mapFile, allocate } = port;
+  const { mapFile, shareMemory, allocate } = port;
   return new HcaNode({
     name,
     port: through,
@@ -24,6 +24,7 @@ export function softroceNode(options: SoftroceNodeOptions): HcaNode {
     hooks: {
       portCounters: SOCKET_PORT_COUNTERS,
       ...(mapFile && { mapFile: mapFile.bind(port) }),
+      ...(shareMemory && { shareMemory: shareMemory.bind(port) }),
       ...(allocate && { allocate: allocate.bind(port) }),
     },
     rest: port.rest?.bind(port),

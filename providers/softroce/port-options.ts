@@ -16,6 +16,8 @@ import {
   TX,
   TX_SEGMENT,
 } from '../../core/spi/index.js';
+import type { ChannelPort } from './shm/channel-port.js';
+import { SHM, type ShmOptions } from './shm/shm-options.js';
 import { gidsOf, PATH_MTUS, PORT_OPTIONS } from '../hca/common/port-options.js';
 
 /** The port of RoCEv2 (IANA; IBTA A17.3.1). */
@@ -39,6 +41,11 @@ export interface SocketPortOptions {
    * port, and costs a second copy of the headers. IPv6 is always exact.
    */
   readonly icrcCheck?: IcrcCheck;
+  /**
+   * Whether memory is shared with other devices of this host and user, and how much: true (default,
+   * on the native port), false, or limits.
+   */
+  readonly shm?: boolean | Partial<ShmOptions>;
   readonly logger?: Logger;
 }
 
@@ -51,14 +58,23 @@ export const SOCKET_PORT_COUNTERS = [
   'droppedDatagrams',
   /** With `icrcCheck: 'exact'`: datagrams dropped because the raw socket had missed them. */
   'unseenHeaders',
+  /** Of the packets received and sent, those through memory shared with a peer of this host. */
+  'channelReceived',
+  'channelSent',
+  /** Packets for which such a peer has left no room, or that is gone. */
+  'channelDropped',
 ] as const;
 
 export type SocketPortCounters = Record<(typeof SOCKET_PORT_COUNTERS)[number], number>;
 
 export interface SocketPort extends PacketPort {
   readonly counters: SocketPortCounters;
+  /** Channels through shared memory, where the port has them. */
+  readonly channels?: ChannelPort;
   /** Files as memory, where the port can do it: see `Device.mapFile`. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
+  /** Memory by a name, where the port can do it: see `Device.shareMemory`. */
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
   /** Memory that suits the port, where it prefers some: see `Device.allocate`. */
   readonly allocate?: Device['allocate'];
   /** Sleeps until something comes, so many microseconds at most; where the port can do that. */
@@ -104,7 +120,7 @@ export const SOCKET_PORT = optional({
   ...SOCKET_PORTS,
   expected: `${SOCKET_PORTS.expected} (the number of a UDP port is udpPort)`,
 });
-const OPTIONS = { ...PORT_OPTIONS, udpPort: UDP_PORT, icrcCheck: ICRC_CHECK };
+const OPTIONS = { ...PORT_OPTIONS, udpPort: UDP_PORT, icrcCheck: ICRC_CHECK, shm: SHM };
 
 /** @throws SpiError('EINVAL') naming the option, its value and its limits */
 export function checkOptions(options: SocketPortOptions): { gids: Gid[]; udpPort: number } {

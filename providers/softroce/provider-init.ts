@@ -1,12 +1,13 @@
 /** Lines of dat.conf for softroce: `"eth0"`, `"10.0.0.1,10.0.0.2 udpPort=4791"`. */
-import { checkValue, oneOf } from '../../core/spi/checks/index.js';
+import { checkValue, oneOf, optional } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/einval.js';
 import { integerOption, readIaParams } from '../../core/spi/index.js';
 import type { SoftroceOptions } from './index.js';
 import { localAddresses } from './local-addresses.js';
 import { ICRC_CHECK, SOCKET_PORT } from './port-options.js';
 
-const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck'];
+const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck', 'shm'];
+const ON_OR_OFF = optional(oneOf(['true', 'false'] as const));
 const PORT_NUMBER = oneOf(['0', '1']);
 
 /**
@@ -29,11 +30,14 @@ export function optionsOf(iaParams: string): SoftroceOptions {
   const icrcCheck = params.options.get('icrcCheck');
   checkValue('port', port, SOCKET_PORT, einval);
   checkValue('icrcCheck', icrcCheck, ICRC_CHECK, einval);
+  const shm = params.options.get('shm');
+  checkValue('shm', shm, ON_OR_OFF, einval);
   return {
     addresses: localAddresses('ia_params', where.split(',').filter(Boolean)),
     ...(udpPort !== undefined && { udpPort }),
     ...(mtuBytes !== undefined && { mtuBytes }),
     ...(port !== undefined && { port }),
     ...(icrcCheck !== undefined && { icrcCheck }),
+    ...(shm !== undefined && { shm: shm === 'true' }),
   };
 }

@@ -23,7 +23,7 @@ import {
   type XrcDomainHandle,
   type XrcSharing,
 } from '../../core/spi/index.js';
-import { mapFile } from '../host/index.js';
+import { mapFile, shareMemory } from '../host/index.js';
 import { VerbsCompletionQueue } from './objects/completion-queue.js';
 import { capabilitiesOf, deviceAttributesOf, isPortActive } from './objects/device-attributes.js';
 import { EventTable } from './objects/event-table.js';
@@ -160,6 +160,10 @@ export class VerbsDevice implements Device, OpenDevice {
     const mapped = mapFile(this.addon, file);
     ownMemory(mapped.buffer);
     return mapped;
+  }
+
+  shareMemory(name: string, lengthBytes: number): ArrayBuffer {
+    return ownMemory(shareMemory(this.addon, name, lengthBytes));
   }
 
   createCompletionQueue(init: CompletionQueueInit): CompletionQueue {

@@ -23,7 +23,7 @@ const PROVIDERS: Readonly<Record<string, () => Provider>> = {
   },
   'softroce over the native port': () => ({
     connections: 500,
-    open: (address) => openIa(softroce({ addresses: [address], port: 'native' })),
+    open: (address) => openIa(softroce({ addresses: [address], port: 'native', shm: false })),
   }),
   'softroce over the dgram port': () => ({
     connections: 100,

@@ -8,7 +8,7 @@ import { CONN_QUAL, Peer, textOf } from './suite/peer.js';
 const { own, to, lengthBytes, turn } = workerData as ReaderData;
 const turnOver = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-const ia = await openIa(softroce({ addresses: [own] }));
+const ia = await openIa(softroce({ addresses: [own], shm: false }));
 const attributes = { transport: { ackTimeout: 14, retryCount: 3 } };
 const peer = new Peer(ia, { lengthBytes, attributes });
 peer.ep.connect({ address: to, connQual: CONN_QUAL });

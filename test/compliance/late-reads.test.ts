@@ -24,7 +24,7 @@ interface Found {
 
 /** What a reader finds for whom `change` came between the answer and its look at it. */
 async function read(change: (lender: Peer, lent: Lmr) => void): Promise<Found> {
-  const ia = await openIa(softroce({ addresses: [LENDER] }));
+  const ia = await openIa(softroce({ addresses: [LENDER], shm: false }));
   const turn = new Int32Array(new SharedArrayBuffer(4));
   const lender = new Peer(ia);
   const lent = ia.allocate(BYTES, { pz: lender.pz, privileges: MemPrivileges.ALL });

@@ -1,17 +1,17 @@
 /**
  * One side of a connection between two processes, for process.long.test.ts:
  *
- *   process-program.js listen|connect|write|idle <own address> [<peer address>]
+ *   process-program.js udp|shm listen|connect|write|idle <own address> [<peer address>]
  */
 import { openIa, RemoteSegment } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { CONN_QUAL, Peer, textOf } from './suite/peer.js';
 
 const LENGTH = 300_000;
-const [, , role, own = '', to = ''] = process.argv;
+const [, , way, role, own = '', to = ''] = process.argv;
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-const ia = await openIa(softroce({ addresses: [own] }));
+const ia = await openIa(softroce({ addresses: [own], shm: way === 'shm' }));
 const attributes = { transport: { ackTimeout: 10, retryCount: 3 } };
 const peer = new Peer(ia, { lengthBytes: LENGTH, attributes });
 if (role === 'listen') await listen();

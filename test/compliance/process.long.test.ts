@@ -29,47 +29,65 @@ function start(...parameters: readonly string[]): Program {
   return { child, lines, said };
 }
 
-describe('Processes', () => {
-  const children: ChildProcess[] = [];
-  const run = (...parameters: readonly string[]): Program => {
-    const program = start(...parameters);
-    children.push(program.child);
-    return program;
-  };
+for (const way of ['udp', 'shm'] as const) {
+  describe(`Processes, ${way}`, () => {
+    const children: ChildProcess[] = [];
+    const run = (...parameters: readonly string[]): Program => {
+      const program = start(way, ...parameters);
+      children.push(program.child);
+      return program;
+    };
 
-  afterEach(() => {
-    for (const child of children.splice(0)) child.kill('SIGKILL');
-  });
+    afterEach(() => {
+      for (const child of children.splice(0)) child.kill('SIGKILL');
+    });
 
-  it('two processes connect, write, send and disconnect; both end by themselves', async () => {
-    const listener = run('listen', LISTENER);
-    await listener.said('listening');
-    const connector = run('connect', CONNECTOR, LISTENER);
-    const exits = [once(listener.child, 'exit'), once(connector.child, 'exit')];
-    assert.deepEqual(await Promise.all(exits), [
-      [0, null],
-      [0, null],
-    ]);
-    assert.deepEqual(listener.lines, ['listening', `sum ${3 * 300_000}`, 'done']);
-    assert.deepEqual(connector.lines, ['done']);
-  });
+    it('two processes connect, write, send and disconnect; both end by themselves', async () => {
+      const listener = run('listen', LISTENER);
+      await listener.said('listening');
+      const connector = run('connect', CONNECTOR, LISTENER);
+      const exits = [once(listener.child, 'exit'), once(connector.child, 'exit')];
+      assert.deepEqual(await Promise.all(exits), [
+        [0, null],
+        [0, null],
+      ]);
+      assert.deepEqual(listener.lines, ['listening', `sum ${3 * 300_000}`, 'done']);
+      assert.deepEqual(connector.lines, ['done']);
+    });
 
-  it('a service point keeps its process alive, an idle adapter does not', async () => {
-    const listener = run('listen', LISTENER);
-    await listener.said('listening');
-    const idle = run('idle', CONNECTOR);
-    assert.deepEqual(await once(idle.child, 'exit'), [0, null]);
-    assert.deepEqual(idle.lines, ['done']);
-    assert.equal(listener.child.exitCode, null);
-  });
+    it('a service point keeps its process alive, an idle adapter does not', async () => {
+      const listener = run('listen', LISTENER);
+      await listener.said('listening');
+      const idle = run('idle', CONNECTOR);
+      assert.deepEqual(await once(idle.child, 'exit'), [0, null]);
+      assert.deepEqual(idle.lines, ['done']);
+      assert.equal(listener.child.exitCode, null);
+    });
 
-  it('a process that is killed: its peer gets TRANSPORT and one BROKEN', async () => {
-    const listener = run('listen', LISTENER);
-    await listener.said('listening');
-    const writer = run('write', CONNECTOR, LISTENER);
-    await writer.said('writing');
-    listener.child.kill('SIGKILL');
-    assert.deepEqual(await once(writer.child, 'exit'), [0, null]);
-    assert.deepEqual(writer.lines, ['writing', 'TRANSPORT, 1 BROKEN', 'done']);
+    it('a process that is killed: its peer gets TRANSPORT and one BROKEN', async () => {
+      const listener = run('listen', LISTENER);
+      await listener.said('listening');
+      const writer = run('write', CONNECTOR, LISTENER);
+      await writer.said('writing');
+      listener.child.kill('SIGKILL');
+      assert.deepEqual(await once(writer.child, 'exit'), [0, null]);
+      assert.deepEqual(writer.lines, ['writing', 'TRANSPORT, 1 BROKEN', 'done']);
+    });
+
+    it('a peer that is killed at any time ends one connection, and the next comes', async () => {
+      for (let round = 0; round < 5; round++) {
+        const listener = run('listen', LISTENER);
+        await listener.said('listening');
+        const writer = run('write', CONNECTOR, LISTENER);
+        const ended = once(writer.child, 'exit');
+        // From before they meet to the middle of their work.
+        await new Promise((resolve) => setTimeout(resolve, 150 * round));
+        if (round > 0) await writer.said('writing');
+        listener.child.kill('SIGKILL');
+        if (round === 0) writer.child.kill('SIGKILL');
+        await ended;
+        if (round > 0) assert.deepEqual(writer.lines.at(-1), 'done');
+      }
+    });
   });
-});
+}

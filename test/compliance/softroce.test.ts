@@ -23,6 +23,7 @@ const PORTS = {
     'xrc-connections',
     'memory-window',
     'file-mapping',
+    'named-memory',
     'ud',
   ],
   dgram: [
@@ -42,12 +43,19 @@ const PORTS = {
   ],
 } as const;
 
-for (const port of ['native', 'dgram'] as const) {
-  describeProvider(`softroce over the ${port} port`, {
+/** Without shared memory every packet is a datagram. */
+const KINDS = [
+  { name: 'over the native port', port: 'native', shm: false },
+  { name: 'through shared memory', port: 'native', shm: true },
+  { name: 'over the dgram port', port: 'dgram', shm: false },
+] as const;
+
+for (const { name, port, shm } of KINDS) {
+  describeProvider(`softroce ${name}`, {
     capabilities: PORTS[port],
     async openPair() {
       const provider = (address: string): ReturnType<typeof softroce> =>
-        softroce({ addresses: [address], port });
+        softroce({ addresses: [address], port, shm });
       const active = await openIa(provider(ACTIVE));
       const passive = await openIa(provider(PASSIVE));
       return {

@@ -19,6 +19,7 @@ const CAPABILITIES: readonly Capability[] = [
   'xrc',
   'memory-window',
   'file-mapping',
+  'named-memory',
   'ud',
   'usage',
 ];

@@ -35,6 +35,14 @@ build() {
       -o "$out/$1.fake" harness/fake.c "${objects[@]}" -lpthread
 }
 
+# rings_of_channels <flags...>: between two threads, without Node
+rings_of_channels() {
+  local native=../../providers/softroce/native
+  c++ -std=c++17 -fno-exceptions -fno-rtti -O1 -g -Wall -Wextra -Werror "$@" "-I$native" \
+    -o "$out/channels" harness/channel_ring.cc "$native"/shm/{producer,consumer}.cc -lpthread &&
+    setarch "$(uname -m)" -R "$out/channels"
+}
+
 # The addons, in a tree of their own where they have the sanitizers in them.
 addon_tree() {
   local root=../.. tree=$out/tree native
@@ -42,7 +50,7 @@ addon_tree() {
     cp -r "$root/dist" "$root/package.json" "$tree" &&
     ln -s "$(realpath "$root/node_modules")" "$tree/node_modules" || return 1
   for native in providers/{softroce,verbs,host}/native \
-    test/native/fake-{ibverbs,control,rdmacm,umad}; do
+    test/native/fake-{ibverbs,control,rdmacm,umad} test/native/shared-half; do
     mkdir -p "$tree/$native" && cp -r "$root/$native/." "$tree/$native" || return 1
   done
   local compiler
@@ -52,7 +60,8 @@ addon_tree() {
       >"$out/$compiler" && chmod +x "$out/$compiler" || return 1
   done
   CI=1 CC=$out/cc CXX=$out/c++ node "$tree/providers/softroce/native/build.mjs" \
-    "$tree"/providers/{softroce,verbs}/native "$tree"/test/native/fake-{ibverbs,control,rdmacm,umad}
+    "$tree"/providers/{softroce,verbs}/native \
+    "$tree"/test/native/fake-{ibverbs,control,rdmacm,umad} "$tree"/test/native/shared-half
 }
 
 # addon_tests <compiled tests...>; Node itself leaks by design at exit, so leaks are not looked for.
@@ -69,6 +78,8 @@ for name in address,undefined thread; do
   check "build for -fsanitize=$name" build "$name" "-fsanitize=$name" -fno-sanitize-recover=all
   # The thread sanitizer needs its fixed addresses: no randomization.
   check "-fsanitize=$name" setarch "$(uname -m)" -R "$out/$name"
+  check "rings of channels, -fsanitize=$name" \
+    rings_of_channels "-fsanitize=$name" -fno-sanitize-recover=all
   for mode in immediate thread; do
     check "the fake, $mode, -fsanitize=$name" \
       env FAKE_VERBS_MODE=$mode setarch "$(uname -m)" -R "$out/$name.fake"
@@ -77,7 +88,8 @@ done
 check "build the addons for -fsanitize=address,undefined" addon_tree
 check "the port's tests under -fsanitize=address,undefined" addon_tests \
   dist/test/port/{native-port,hostile,lifecycle,local-packets,packets-in-place}.test.js \
-  dist/test/port/page-memory.test.js \
+  dist/test/port/page-memory.test.js dist/test/port/channel-{port,memory}.test.js \
+  dist/test/port/hostile-half.test.js \
       dist/test/native/{crc32,icrc,train-planner}.test.js
 check "the verbs addon's tests under -fsanitize=address,undefined" addon_tests \
   dist/test/unit/verbs/{device,memory,notification,objects,opcodes,queues,windows}.test.js \

@@ -117,6 +117,7 @@ const ia = await openIa(
   softroce({
     addresses: [address],
     port: 'native',
+    shm: false,
     ...(udpPort !== undefined && { udpPort }),
     ...(mtuBytes !== undefined && { mtuBytes }),
     ...(icrcCheck !== undefined && { icrcCheck }),

@@ -28,7 +28,7 @@ const ALL = ['DISCONNECTED', 'DISCONNECTED', 'DISCONNECTED'];
 
 describe('a process that ends with connections open', () => {
   let ia: Ia;
-  before(async () => void (ia = await openIa(softroce({ addresses: [OWN] }))));
+  before(async () => void (ia = await openIa(softroce({ addresses: [OWN], shm: false }))));
   after(() => ia.close());
 
   /** What its peers have heard soon after it has ended in that way. */

@@ -151,7 +151,7 @@ export class KillSoak {
     const before = descriptors();
     const ias: Ia[] = [];
     for (const last of [1, 2])
-      ias.push(await openIa(softroce({ addresses: [`${this.net}.${last}`] })));
+      ias.push(await openIa(softroce({ addresses: [`${this.net}.${last}`], shm: false })));
     const [own, other] = ias.map((ia) => new Side(ia)) as [Side, Side];
     this.side = own;
     this.bystander = new Bystander(own, other);

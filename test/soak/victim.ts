@@ -27,7 +27,7 @@ const say = (message: VictimMessage): void => void process.send?.(message);
 const talkers: Talker[] = [];
 let stopListening = (): void => undefined;
 
-const ia = await openIa(softroce({ addresses: [plan.own], port: plan.port }));
+const ia = await openIa(softroce({ addresses: [plan.own], port: plan.port, shm: false }));
 const side = new Side(ia);
 process.on('message', (message: 'ping' | VictimMood | VictimEnd) => {
   if (message === 'ping') say('pong');

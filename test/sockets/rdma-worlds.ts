@@ -32,8 +32,8 @@ export function worldsOf(
     mock: () => simulated(over, '192.0.2.2', '192.0.2.1'),
     mockIpv6: () => simulated(over, '2001:db8::2', '2001:db8::1'),
     softroce: async () => {
-      const here = await openIa(softroce({ addresses: [loopback(network, 2)] }));
-      const there = await openIa(softroce({ addresses: [loopback(network, 1)] }));
+      const here = await openIa(softroce({ addresses: [loopback(network, 2)], shm: false }));
+      const there = await openIa(softroce({ addresses: [loopback(network, 1)], shm: false }));
       return worldOf(over, here, there);
     },
   };

@@ -85,7 +85,9 @@ async function idleLoop(ms: number): Promise<Loop> {
 
 async function stream(taking: Taking, polling: 'event' | 'adaptive'): Promise<Loop> {
   const ias = await Promise.all(
-    ADDRESSES.map((address) => openIa(softroce({ addresses: [address], udpPort: UDP_PORT }))),
+    ADDRESSES.map((address) =>
+      openIa(softroce({ addresses: [address], udpPort: UDP_PORT, shm: false })),
+    ),
   );
   const sides = ias.map((ia) => {
     const pz = ia.createPz();

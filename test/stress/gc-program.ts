@@ -74,7 +74,9 @@ interface Side {
 }
 
 async function side(address: string): Promise<Side> {
-  const ia = watch(await openIa(softroce({ addresses: [address], udpPort: UDP_PORT, port })));
+  const ia = watch(
+    await openIa(softroce({ addresses: [address], udpPort: UDP_PORT, port, shm: false })),
+  );
   const pz = ia.createPz();
   const evd = ia.createEvd({ qlen: 256 });
   const ep = ia.createEndpoint({ pz, recvEvd: evd, requestEvd: evd, connectEvd: evd });

@@ -29,8 +29,11 @@ export async function onSoftroce(
   options: Pick<SoftroceOptions, 'port' | 'mtuBytes'>,
 ): Promise<[Ia, Ia]> {
   const [near, far] = [[loopback(74, 1)], [loopback(74, 2)]];
-  const listened = capture(softroce({ addresses: near, ...options }), { file });
-  return [await openIa(listened), await openIa(softroce({ addresses: far, ...options }))];
+  const listened = capture(softroce({ addresses: near, shm: false, ...options }), { file });
+  return [
+    await openIa(listened),
+    await openIa(softroce({ addresses: far, shm: false, ...options })),
+  ];
 }
 
 /** One message from one to the other, and the end of both. */

@@ -1,11 +1,13 @@
 /** Two software HCAs on a virtual clock, and short ways to post and to read completions. */
 import {
+  CHANNEL_MTU_BYTES,
   Access,
   type AsyncEventType,
   type CompletionQueue,
   gidFromIp,
   type MemoryRegion,
   type MemoryWindow,
+  type PacketPort,
   type PeerTerms,
   type ProtectionDomain,
   QpState,
@@ -58,6 +60,11 @@ export class Side {
   constructor(ip: string, clock: VirtualClock, seed: number, options: SideOptions = {}) {
     const { mtuBytes, bufferBytes, localMtuBytes } = options;
     this.port = new MemoryPort(gidFromIp(ip), mtuBytes, bufferBytes, localMtuBytes);
+    if (options.meet) {
+      this.port.channelMtuBytes = CHANNEL_MTU_BYTES;
+      this.port.listen = (): boolean => true;
+      this.port.meet = options.meet;
+    }
     this.driver = new HcaDriver({
       name: ip,
       port: this.port,
@@ -117,6 +124,8 @@ export interface SideOptions extends Pick<HcaDriverOptions, 'sendFault'> {
   readonly mtuBytes?: number;
   /** Packets that may be so long as well, and whose payload is taken late. */
   readonly localMtuBytes?: number;
+  /** How the port meets devices that offer a channel; absent: it has none. */
+  readonly meet?: NonNullable<PacketPort['meet']>;
   readonly cqEntries?: number;
   readonly memoryBytes?: number;
   readonly bufferBytes?: number;

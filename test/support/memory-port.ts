@@ -68,6 +68,10 @@ export class MemoryPort implements PacketPort {
   sendCredit = Infinity;
   handlers: PacketPortHandlers | undefined;
   readonly localMtuBytes?: number;
+  channelMtuBytes?: number;
+  /** As of a port that has channels: a test says what they do. */
+  listen?: NonNullable<PacketPort['listen']>;
+  meet?: NonNullable<PacketPort['meet']>;
   private readonly maxPacketBytes: number;
   /** By the place of the packet in the arena. */
   private readonly late = new Map<number, LatePayload>();

@@ -13,6 +13,9 @@ export class WatchedPort extends MemoryPort implements SocketPort {
     receivedTrains: 0,
     droppedDatagrams: 0,
     unseenHeaders: 0,
+    channelReceived: 0,
+    channelSent: 0,
+    channelDropped: 0,
   };
   peerWorks = (): void => undefined;
 

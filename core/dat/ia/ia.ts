@@ -35,7 +35,7 @@ import { IaMad } from '../mad/calls.js';
 import { allocateLmr, createLmr, type LmrMemory, mapFileLmr } from '../memory/create-lmr.js';
 import { createRmr } from '../window/create-rmr.js';
 import { Lmr } from '../memory/lmr.js';
-import type { CreateLmrOptions, LmrOptions, MapFileOptions } from '../memory/lmr-options.js';
+import type { AllocateOptions, CreateLmrOptions, MapFileOptions } from '../memory/lmr-options.js';
 import {
   checkSync,
   memTypeHint,
@@ -196,9 +196,13 @@ export class Ia extends Handle {
   /**
    * Allocates memory that suits the device, zeroed, and registers it.
    * @param lengthBytes 1 up to `maxLmrBlockSize`: in Node 20 4 GiB at most, as one view holds
-   * @throws DatError as `createLmr`
+   * @param options with `shared`: memory that processes of the user share by that name. It lives
+   * until the last of them has freed it, whichever ends first; nothing of it is in a file system
+   * @throws DatError as `createLmr`. With `shared`: DAT_INVALID_PARAMETER (the memory of that name
+   * has another size), DAT_PRIVILEGES_VIOLATION (another user has the name), DAT_TIMEOUT_EXPIRED
+   * (the process that has it does not run), DAT_MODEL_NOT_SUPPORTED (softroce's dgram port, mock)
    */
-  allocate(lengthBytes: number, options: LmrOptions): Lmr {
+  allocate(lengthBytes: number, options: AllocateOptions): Lmr {
     return allocateLmr(this.core, lengthBytes, options);
   }
 

@@ -1,6 +1,6 @@
 /** Making memory regions: of memory that is there, allocated, or a file's. */
 import { spiCall } from '../../errors/index.js';
-import { Access, type MemoryRegion } from '../../spi/index.js';
+import { Access, type Device, type MemoryRegion } from '../../spi/index.js';
 import type { MemTypeName } from '../common/constants.js';
 import { checkInteger } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
@@ -10,12 +10,13 @@ import { notSupported, OUT_OF } from '../common/support.js';
 import { registerAtRandom } from './iova.js';
 import { Lmr } from './lmr.js';
 import {
+  type AllocateOptions,
   type CheckedLmrOptions,
   checkFileOptions,
   checkLmrOptions,
+  checkShared,
   checkSharedAs,
   type CreateLmrOptions,
-  type LmrOptions,
   type MapFileOptions,
   privilegesText,
 } from './lmr-options.js';
@@ -45,14 +46,45 @@ export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOpt
   }
 }
 
-export function allocateLmr(core: IaCore, lengthBytes: number, options: LmrOptions): Lmr {
-  const operation = core.begin('ia.allocate', { lengthBytes, privileges: privilegesText(options) });
+export function allocateLmr(core: IaCore, lengthBytes: number, options: AllocateOptions): Lmr {
+  const privileges = privilegesText(options);
+  const operation = core.begin('ia.allocate', { lengthBytes, privileges });
   const { device } = core.context;
   checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, mostRegionBytes(device));
-  const checked = checkLmrOptions(operation, core, options);
-  const buffer = spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes));
+  const checked = checkLmrOptions(operation, core, options, ['shared']);
+  const shared = checkShared(operation, options);
+  const buffer =
+    shared === undefined
+      ? spiCall({ operation, value: lengthBytes }, () => device.allocate(lengthBytes))
+      : sharedBuffer(operation, device, shared, lengthBytes);
   core.counts.allocated(lengthBytes);
-  return register(core, operation, new Uint8Array(buffer, 0, lengthBytes), checked, 'VIRTUAL');
+  const bytes = new Uint8Array(buffer, 0, lengthBytes);
+  return register(
+    core,
+    operation,
+    bytes,
+    checked,
+    shared === undefined ? 'VIRTUAL' : 'SHARED_VIRTUAL',
+  );
+}
+
+/** @throws DatError DAT_MODEL_NOT_SUPPORTED; as `ia.allocate` says of shared memory */
+function sharedBuffer(
+  operation: string,
+  device: Device,
+  name: string,
+  lengthBytes: number,
+): ArrayBuffer {
+  if (device.shareMemory === undefined) {
+    const hint = 'softroce has it with its native port, and verbs; or map a file: ia.mapFile()';
+    throw notSupported(operation, 'this provider has no memory by a name', hint);
+  }
+  const hints = {
+    EINVAL: 'ask for as many bytes as the others, or take another name',
+    EACCES: 'take another name',
+    ETIMEDOUT: 'see why that process does not run, or take another name',
+  };
+  return spiCall({ operation, value: name, hints }, () => device.shareMemory!(name, lengthBytes));
 }
 
 export function mapFileLmr(core: IaCore, fd: number, options: MapFileOptions): Lmr {

@@ -6,6 +6,7 @@ import {
   checkOneOf,
   checkOptions,
   checkValue,
+  invalid,
 } from '../../errors/guards.js';
 import { BOOLEAN } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
@@ -25,6 +26,15 @@ export interface LmrOptions {
    * VaType.VA (default): peers see the region at a random, page-aligned address. VaType.ZB: at 0.
    */
   readonly vaType?: number;
+}
+
+/** What `ia.allocate` takes. */
+export interface AllocateOptions extends LmrOptions {
+  /**
+   * A name, 1 to 40 bytes of UTF-8, by which processes of the user share the memory: the first one
+   * that asks gets zeros, others the same bytes, until the last one has freed it and lets go.
+   */
+  readonly shared?: string;
 }
 
 /** What `ia.createLmr` takes. */
@@ -58,6 +68,8 @@ export interface CheckedLmrOptions {
 
 const { LOCAL_READ, LOCAL_WRITE } = MemPrivileges;
 const DEFAULT_PRIVILEGES = LOCAL_READ | LOCAL_WRITE;
+/** Of memory that processes share; as of DAT_LMR_COOKIE. */
+const MOST_NAME_BYTES = 40;
 const BASE = ['pz', 'privileges', 'vaType'];
 
 /** @param more keys that the call takes besides those of LmrOptions */
@@ -80,6 +92,18 @@ export function checkLmrOptions(
 export function checkSharedAs(operation: string, options: CreateLmrOptions): string | undefined {
   const { sharedAs } = options;
   return sharedAs === undefined ? undefined : checkSharedName(operation, 3, sharedAs);
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkShared(operation: string, { shared }: AllocateOptions): string | undefined {
+  if (shared === undefined) return undefined;
+  if (typeof shared === 'string' && isName(shared)) return shared;
+  throw invalid(operation, 3, 'shared', shared, 'a string of 1 to 40 bytes, without zeros');
+}
+
+function isName(name: string): boolean {
+  const bytes = Buffer.byteLength(name);
+  return bytes >= 1 && bytes <= MOST_NAME_BYTES && !name.includes('\0');
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED */

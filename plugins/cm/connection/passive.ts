@@ -8,6 +8,7 @@ import {
   type QueuePair,
   SpiError,
 } from '../../../core/spi/index.js';
+import { PEER_AGREEMENT, withoutOffers } from '../../../core/spi/internal/index.js';
 import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
 import { type CmPath, Connection, type ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
@@ -55,11 +56,16 @@ class Handshake {
   failure: string | undefined = undefined;
   settled = false;
   halfOpen = true;
+  readonly agreement: PeerAgreement;
 
+  /** @param guid ours, as REP has it: with what is offered to this peer */
   constructor(
     readonly init: PassiveInit,
-    readonly agreement: PeerAgreement,
-  ) {}
+    readonly guid: bigint,
+  ) {
+    const { req, origin } = init;
+    this.agreement = agreementOf({ req, source: origin.source }, req.localCaGuid, guid);
+  }
 }
 
 export class PassiveConnection extends Connection {
@@ -73,10 +79,8 @@ export class PassiveConnection extends Connection {
   constructor(services: ConnectionServices, init: PassiveInit) {
     super(services, 'REQ_RCVD', init.localCommId, init.path);
     const { req, origin } = init;
-    const exchange = { req, source: origin.source };
-    const agreement = agreementOf(exchange, req.localCaGuid, services.guid);
-    this.handshake = new Handshake(init, agreement);
-    this.sourcePort = agreement.sourcePort ?? 0;
+    this.handshake = new Handshake(init, withoutOffers(services.guid, PEER_AGREEMENT.CHANNEL));
+    this.sourcePort = this.handshake.agreement.sourcePort ?? 0;
     this.localPort = portOfServiceId(req.serviceId);
     this.transactionId = origin.transactionId;
     this.ackTimeout = req.primaryLocalAckTimeout;
@@ -106,6 +110,12 @@ export class PassiveConnection extends Connection {
 
   get waitsForConsumer(): boolean {
     return this.state === 'REQ_RCVD' || this.state === 'MRA_REQ_SENT';
+  }
+
+  /** The devices have met: to be said before the consumer hears of the request. */
+  grantChannel(): void {
+    if (!this.waitsForConsumer) return;
+    this.handshake = new Handshake(this.present.init, this.services.guid);
   }
 
   /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
@@ -210,7 +220,8 @@ export class PassiveConnection extends Connection {
   }
 
   private repFor(options: CmAcceptOptions, plan: QpPlan): CmRep {
-    const { deviceAttributes } = this.present.init;
+    const { init, guid } = this.present;
+    const { deviceAttributes } = init;
     return {
       localCommId: this.localCommId,
       remoteCommId: this.remoteCommId,
@@ -224,7 +235,7 @@ export class PassiveConnection extends Connection {
       failoverAccepted: 0,
       endToEndFlowControl: 0,
       rnrRetryCount: options.rnrRetryCount,
-      localCaGuid: this.services.guid,
+      localCaGuid: guid,
       privateData: options.privateData.slice(),
     };
   }

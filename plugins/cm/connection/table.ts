@@ -4,6 +4,7 @@
  * peer says; its address, which is part of each key, keeps it out of the way of others.
  */
 import { type Gid, SpiError } from '../../../core/spi/index.js';
+import { deviceOf } from '../../../core/spi/internal/index.js';
 import type { CmPath, Connection } from './connection.js';
 
 export class ConnectionTable {
@@ -120,7 +121,7 @@ class PeerIndex {
 }
 
 function nodeKey(guid: bigint, peer: Gid): string {
-  return `${guid}:${peer.join('.')}`;
+  return `${deviceOf(guid)}:${peer.join('.')}`;
 }
 
 function addressKey(peer: Gid): string {

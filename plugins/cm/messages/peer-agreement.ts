@@ -5,6 +5,7 @@
  * what it is not gets late ACKs, or its own packets dropped: that is its own affair.
  */
 import {
+  CHANNEL_MTU_BYTES,
   LOCAL_MTU_BYTES,
   type MadAddress,
   PATH_MTU_BYTES,
@@ -33,15 +34,17 @@ const FULL_MTU = 4096;
 const ROWS: Readonly<Record<keyof typeof PEER_AGREEMENT, Row>> = {
   LATE_ACK: () => ({ lateAcks: true }),
   ONE_PORT: ({ source: { udpPort } }) => (udpPort === undefined ? {} : { sourcePort: udpPort }),
-  // A consumer that asked for less than the whole path MTU gets no more.
-  LOCAL_MTU: ({ req }) =>
-    transportOf(req) === 'rc' && PATH_MTU_BYTES[req.pathMtu] === FULL_MTU
-      ? { pathMtuBytes: LOCAL_MTU_BYTES }
-      : {},
+  // A consumer that asked for less than the whole path MTU gets no more. The longest one counts.
+  LOCAL_MTU: ({ req }) => (mayBeLong(req) ? { pathMtuBytes: LOCAL_MTU_BYTES } : {}),
+  CHANNEL: ({ req }) => (mayBeLong(req) ? { pathMtuBytes: CHANNEL_MTU_BYTES } : {}),
 };
 const NAMES = Object.keys(ROWS) as (keyof typeof PEER_AGREEMENT)[];
 
-/** @param guids of both devices, in either order */
+function mayBeLong(req: CmReq): boolean {
+  return transportOf(req) === 'rc' && PATH_MTU_BYTES[req.pathMtu] === FULL_MTU;
+}
+
+/** @param guids of both devices as REQ and REP have them, in either order */
 export function agreementOf(
   exchange: Exchange,
   ...guids: readonly [bigint, bigint]

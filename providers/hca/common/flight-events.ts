@@ -26,6 +26,7 @@ export const FLIGHT = {
   TOO_BIG: 11,
   TOO_LONG: 12,
   NEVER_ANSWERED: 13,
+  PEER_GONE: 14,
 } as const;
 
 /** How many of a queue pair's last ones are told. */
@@ -55,6 +56,7 @@ const REPORTED: Readonly<Record<number, (gid: Gid, a: number, b: number) => stri
   [FLIGHT.TOO_BIG]: (gid, mtuBytes, ours) => causeOf({ type: 'too-big', gid, mtuBytes }, gid, ours),
   [FLIGHT.TOO_LONG]: (gid, packetBytes, mtuBytes) =>
     causeOf({ type: 'too-long', gid, packetBytes, mtuBytes }, gid, 0),
+  [FLIGHT.PEER_GONE]: (gid, path) => describeReport({ type: 'peer-gone', gid, path }),
   [FLIGHT.NEVER_ANSWERED]: (gid, mtuBytes) => neverAnswered(gid, mtuBytes),
 };
 

@@ -2,6 +2,7 @@
 import { checkValue, instanceOf, type Kind, kindOf } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/einval.js';
 import {
+  CHANNEL_MTU_BYTES,
   LOCAL_MTU_BYTES,
   type PacketPort,
   PATH_MTU_BYTES,
@@ -34,6 +35,11 @@ export function checkPort(port: PacketPort, { maxSge }: Pick<HcaParameters, 'max
   const { mtuBytes, localMtuBytes } = port;
   if (localMtuBytes !== undefined && localMtuBytes !== LOCAL_MTU_BYTES) {
     throw einval('localMtuBytes of the packet port', localMtuBytes, `${LOCAL_MTU_BYTES} or absent`);
+  }
+  const { channelMtuBytes } = port;
+  if (channelMtuBytes !== undefined && channelMtuBytes !== CHANNEL_MTU_BYTES) {
+    const expected = `${CHANNEL_MTU_BYTES} or absent`;
+    throw einval('channelMtuBytes of the packet port', channelMtuBytes, expected);
   }
   const segments = Math.max(maxSge + 1, LEAST_SEGMENTS);
   checkArray('rxArena', port.rxArena, BYTES, HEADER_BYTES + Math.max(mtuBytes, localMtuBytes ?? 0));

@@ -16,10 +16,10 @@ export class PlacementQueue {
     this.capacity = Math.floor(this.words.length / PLACE.WORDS);
   }
 
-  /** @param source byte offset in the port's `rxArena`; @param offset in the region, in bytes */
+  /** @param source as PLACE.SOURCE; @param offset in the region, in bytes */
   add(source: number, length: number, region: RegionBytes, offset: number): void {
     // Nothing overtakes what waits: it may be for the same place.
-    if (length <= FEW_BYTES && this.count === 0) {
+    if (length <= FEW_BYTES && this.count === 0 && source < this.arena.length) {
       const { bytes } = region;
       for (let i = 0; i < length; i++) bytes[offset + i] = this.arena[source + i]!;
       return;

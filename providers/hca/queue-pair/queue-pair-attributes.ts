@@ -24,13 +24,14 @@ import type { HcaParameters } from '../common/parameters.js';
 export interface AttributeLimits {
   readonly mtuBytes: number;
   readonly localMtuBytes: number | undefined;
+  readonly channelMtuBytes: number | undefined;
   readonly gidCount: number;
   readonly parameters: HcaParameters;
 }
 
 export function limitsOf(port: PacketPort, parameters: HcaParameters): AttributeLimits {
-  const { mtuBytes, localMtuBytes, gids } = port;
-  return { mtuBytes, localMtuBytes, gidCount: gids.length, parameters };
+  const { mtuBytes, localMtuBytes, channelMtuBytes, gids } = port;
+  return { mtuBytes, localMtuBytes, channelMtuBytes, gidCount: gids.length, parameters };
 }
 
 const QP_ACCESS =
@@ -62,8 +63,9 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
   checkValues(a, ATTRIBUTES, einval);
   range('maxDestRdAtomic', a.maxDestRdAtomic, 0, maxResponderResources);
   range('maxRdAtomic', a.maxRdAtomic, 0, maxInitiatorDepth);
-  if (a.pathMtuBytes !== undefined && a.pathMtuBytes !== limits.localMtuBytes) {
-    checkMtu(a.pathMtuBytes, limits.mtuBytes);
+  const { localMtuBytes, channelMtuBytes, mtuBytes } = limits;
+  if (a.pathMtuBytes !== undefined && ![localMtuBytes, channelMtuBytes].includes(a.pathMtuBytes)) {
+    checkMtu(a.pathMtuBytes, mtuBytes);
   }
   if (a.addressVector) {
     const { gid, localGidIndex, peer } = a.addressVector;

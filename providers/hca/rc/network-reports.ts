@@ -3,7 +3,7 @@
  * told when its retries run out with nothing acknowledged since. Nothing here is a retry; the one
  * hint that is acted upon, a port that nothing listens at, is the requester's.
  */
-import { type NetworkReport, REFUSAL_CODES } from '../../../core/spi/index.js';
+import { describeReport, type NetworkReport, REFUSAL_CODES } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { causeOf, neverAnswered } from '../common/report-words.js';
 import type { ReliableQueuePair } from '../connected/connection.js';
@@ -58,6 +58,8 @@ export class RcNetworkReports {
       case 'unreachable':
       case 'port-unreachable':
         return qp.note(report.type === 'unreachable' ? FLIGHT.NO_WAY : FLIGHT.UNREACHABLE, 0, una);
+      case 'peer-gone':
+        return qp.note(FLIGHT.PEER_GONE, report.path);
     }
   }
 
@@ -72,6 +74,12 @@ export class RcNetworkReports {
     if (hca.nowUs - memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
     memory.lastHintUs = hca.nowUs;
     requester.retry(requester.maxPsn);
+  }
+
+  /** The memory that the connection goes through is gone, and with it the connection. */
+  onPeerGone(report: NetworkReport): void {
+    this.write(report);
+    this.cause = describeReport(report);
   }
 
   /** The retries have run out. */

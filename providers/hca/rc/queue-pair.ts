@@ -1,12 +1,14 @@
 /** Reliable connected queue pair: requester, completer and responder of one connection. */
 import {
   type AddressVector,
+  AsyncEventType,
   type NetworkReport,
   QpState,
   QpType,
   type QueuePairAttributes,
   type QueuePairInit,
   SpiError,
+  WcStatus,
 } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js';
@@ -162,9 +164,24 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   // --- reports of the network ------------------------------------------------------------------
 
   onReport(report: NetworkReport): void {
+    if (report.type === 'peer-gone') {
+      if (report.path === this.peerPath.number) this.onPeerGone(report);
+      return;
+    }
     const isSize = report.type === 'too-big' || report.type === 'too-long';
     if (isSize || this.requester.outstanding) this.reports.note(report);
     if (report.type === 'port-unreachable') this.reports.onPortUnreachable();
+  }
+
+  /** A request fails, if there is one: what it came to is not known. */
+  private onPeerGone(report: NetworkReport): void {
+    if (this.state === QpState.ERR || this.state === QpState.RESET) return;
+    this.reports.onPeerGone(report);
+    if (this.oldest !== this.fetched) this.failOldest(WcStatus.RETRY_EXC_ERR, 0);
+    else {
+      this.toError();
+      this.raise(AsyncEventType.QP_FATAL);
+    }
   }
 
   get reports(): RcNetworkReports {
@@ -180,7 +197,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   protected override checkModify(to: QpState, attributes: QueuePairAttributes): void {
     super.checkModify(to, attributes);
     // Before anything is stored: the port says which addresses it can reach.
-    if (attributes.addressVector) this.setPath(attributes.addressVector);
+    if (attributes.addressVector) this.setPath(attributes.addressVector, attributes.pathMtuBytes);
   }
 
   protected override enter(to: QpState): void {
@@ -204,6 +221,9 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   }
 
   protected override stop(): void {
+    if (this.requester.outstanding) {
+      this.hca.port.withdraw?.(this.peerPath.number, this.destinationQpn);
+    }
     this.requester.stop();
   }
 
@@ -235,8 +255,8 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     return Math.max(4.096 * 2 ** timeout, this.hca.parameters.minAckTimeoutUs);
   }
 
-  private setPath(vector: AddressVector): void {
-    this.peerPath = this.hca.paths.replace(this.peerPath, vector);
+  private setPath(vector: AddressVector, mtuBytes?: number): void {
+    this.peerPath = this.hca.paths.replace(this.peerPath, vector, mtuBytes);
     this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
     this.acksFirst = vector.peer?.lateAcks !== true;

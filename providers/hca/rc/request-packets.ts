@@ -7,6 +7,7 @@ import { BTH_FLAG } from '../wire/bth.js';
 import { RC } from '../wire/opcode.js';
 import { ATOMIC_ETH_OFFSET_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';
 import type { RcAckRequests } from './ack-requests.js';
+import { isHeavy } from './bytes-on-the-way.js';
 
 export class RcRequestPackets extends MessagePackets {
   constructor(
@@ -29,11 +30,16 @@ export class RcRequestPackets extends MessagePackets {
     const packets = memory.packets(slot);
     const control = sendRing.words[sendRing.wordOf(index) + SQE.CONTROL]!;
     // Without an ACK timer nothing would come back to what has not been acknowledged.
+    const lengthBytes = memory.lengthBytes(slot);
+    const heavy = isHeavy(this.qp.mtuBytes, packets, lengthBytes);
     const awaited =
-      packets > 1 || (control & (WrFlags.SIGNALED << 8)) !== 0 || memory.ackTimeoutUs === Infinity;
-    const asks = this.ackRequests.setsAckReq(packet + 1 === packets, awaited, hca);
+      packets > 1 ||
+      heavy ||
+      (control & (WrFlags.SIGNALED << 8)) !== 0 ||
+      memory.ackTimeoutUs === Infinity;
+    const asks = this.ackRequests.setsAckReq(heavy || packet + 1 === packets, awaited, hca);
     const ackRequest = asks ? BTH_FLAG.ackRequest : 0;
-    return this.data(index, psn, packet, packets, memory.lengthBytes(slot), ackRequest);
+    return this.data(index, psn, packet, packets, lengthBytes, ackRequest);
   }
 
   /** A READ request for `lengthBytes` from byte `offset` of the message. */

@@ -3,13 +3,21 @@
  * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
  * READ request of its own, so that the window bounds its responses too.
  */
-import { QpState, SQE, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import {
+  PATH_MTU_BYTES,
+  QpState,
+  SQE,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+} from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { executeLocalOperation } from '../queue-pair/local-operations.js';
 import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { isAtomic, needsResponse } from '../wire/request-opcodes.js';
 import { RcAckRequests } from './ack-requests.js';
+import { BytesOnTheWay, countsBytes, MOST_BYTES } from './bytes-on-the-way.js';
 import { RcInitiator } from './initiator.js';
 import { RcPace } from './pace.js';
 import type { RcQueuePair } from './queue-pair.js';
@@ -32,6 +40,8 @@ export class RcRequester implements AckWaiter {
   private initiator: RcInitiator | undefined = undefined;
   private mostPackets = 1;
   private readonly pace: RcPace;
+  /** Of a path whose packets are as long as messages. */
+  private bytes: BytesOnTheWay | undefined = undefined;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
@@ -59,7 +69,11 @@ export class RcRequester implements AckWaiter {
     this.badIndex = -1;
     this.initiator = undefined;
     const { windowPackets } = hca.parameters;
-    this.mostPackets = this.pace.begin(windowPackets, this.qp.mtuBytes, this.una);
+    const { mtuBytes } = this.qp;
+    this.bytes = countsBytes(mtuBytes) ? new BytesOnTheWay(this.qp) : undefined;
+    this.bytes?.begin();
+    const counted = this.bytes ? PATH_MTU_BYTES.at(-1)! : mtuBytes;
+    this.mostPackets = this.pace.begin(windowPackets, counted, this.una);
     this.packets.begin();
     this.timers.begin();
     this.reloadRetries();
@@ -107,6 +121,7 @@ export class RcRequester implements AckWaiter {
     if (this.sendIndex === this.badIndex) return false;
     const inFlight = (this.psn - this.una) & PSN_MASK;
     if (inFlight >= this.pace.window.packets) return false;
+    if (this.bytes?.full(this.packet, this.una)) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
     const fenced = this.packet === 0 && (control & (WrFlags.FENCE << 8)) !== 0;
     if (fenced && this.initiator?.idle === false) return false;
@@ -176,6 +191,7 @@ export class RcRequester implements AckWaiter {
     this.psn = psnAdd(this.psn, sent);
     this.packet += sent;
     if (this.packet === this.memory.packets(slot)) {
+      this.bytes?.passed(this.sendIndex);
       this.sendIndex = (this.sendIndex + 1) >>> 0;
       this.packet = 0;
     }
@@ -205,7 +221,8 @@ export class RcRequester implements AckWaiter {
 
   private beginInitiator(): RcInitiator {
     const { maxRdAtomic } = this.memory;
-    return (this.initiator ??= new RcInitiator(this.mostPackets, maxRdAtomic, this.una));
+    const most = this.bytes ? MOST_BYTES / this.qp.mtuBytes : this.mostPackets;
+    return (this.initiator ??= new RcInitiator(most, maxRdAtomic, this.una));
   }
 
   private sendAtomic(): void {
@@ -239,6 +256,7 @@ export class RcRequester implements AckWaiter {
     while (qp.oldest !== qp.fetched && this.memory.local(qp.oldest & mask) === LOCAL.DONE) {
       qp.completeOldest(WcStatus.SUCCESS, 0, 0);
     }
+    this.bytes?.settle();
   }
 
   // --- progress and its lack --------------------------------------------------------------------
@@ -246,6 +264,7 @@ export class RcRequester implements AckWaiter {
   /** The completer has moved `una`: reload what progress reloads, and go on. */
   onProgress(): void {
     const { qp } = this;
+    this.bytes?.settle();
     if (psnDiff(this.una, this.psn) > 0) this.resumeAt(this.una);
     this.initiator?.retire(this.una);
     this.pace.onProgress(this.una, qp.hca);
@@ -327,6 +346,7 @@ export class RcRequester implements AckWaiter {
     const { qp } = this;
     this.psn = psn;
     this.sendIndex = qp.oldest;
+    this.bytes?.goBack();
     this.packet =
       qp.oldest === qp.fetched
         ? 0
@@ -368,8 +388,10 @@ export class RcRequester implements AckWaiter {
     const { mask } = qp.sendRing;
     if (this.psn !== this.maxPsn || !this.outstanding || this.ackRequests.areRequested(una))
       return false;
-    do this.sendIndex = (this.sendIndex - 1) >>> 0;
-    while (memory.local(this.sendIndex & mask) !== LOCAL.NO);
+    do {
+      this.sendIndex = (this.sendIndex - 1) >>> 0;
+      this.bytes?.returnedTo(this.sendIndex);
+    } while (memory.local(this.sendIndex & mask) !== LOCAL.NO);
     this.psn = psnAdd(this.maxPsn, -1);
     this.packet = memory.packets(this.sendIndex & mask) - 1;
     this.packets.begin();

@@ -39,6 +39,8 @@ export interface DispatchHost {
 export class PacketDispatcher {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
+  /** Of the last burst: payload has been placed, or was to be, that is not in the arena. */
+  leftInPlace = false;
   /** Packets of the burst that are for QP1: where their words begin. */
   private readonly forGsi: number[] = [];
 
@@ -47,6 +49,7 @@ export class PacketDispatcher {
   /** The packets of the port's last `receive`: data first, then what is for QP1. */
   dispatch(count: number): void {
     this.lookAtArena();
+    this.leftInPlace = false;
     for (let i = 0; i < count; i++) this.dispatchOne(i * RX.WORDS);
     if (this.forGsi.length > 0) this.dispatchToGsi();
   }
@@ -134,7 +137,9 @@ export class PacketDispatcher {
     rx.offset = offset;
     rx.opcode = opcode;
     rx.psn = bthPsn(rx.view, offset);
-    rx.payloadOffset = offset + HEADER_LENGTH_OF[opcode]!;
+    const body = words[at + RX.BODY]!;
+    if (body !== 0) this.leftInPlace = true;
+    rx.payloadOffset = (body === 0 ? offset : body) + HEADER_LENGTH_OF[opcode]!;
     rx.payloadLength = payloadLength(rx.view, offset, words[at + RX.LENGTH]!);
     rx.localGidIndex = words[at + RX.LOCAL_GID_INDEX]!;
     rx.source0 = words[at + RX.SOURCE_GID]!;

@@ -5,6 +5,7 @@
 import { assert } from '../../../core/spi/checks/index.js';
 import {
   type AddressVector,
+  CHANNEL_MTU_BYTES,
   type Gid,
   gidWords,
   type GidWords,
@@ -46,7 +47,7 @@ export const NO_PATH = new PeerPath(-1, NO_GID, 0);
 
 /** What paths need of the device. */
 export interface PathPort {
-  addPath(gid: Gid, localGidIndex: number): number;
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number;
   releasePath(path: number): void;
 }
 
@@ -55,11 +56,16 @@ export function addPath(
   port: Pick<PathPort, 'addPath'>,
   { gid, localGidIndex }: AddressVector,
   name: string,
+  mtuBytes?: number,
 ): number {
   try {
-    return port.addPath(gid, localGidIndex);
+    return port.addPath(gid, localGidIndex, mtuBytes);
   } catch (cause) {
-    throw new SpiError('ENETUNREACH', `${name}: no local address reaches it`, { cause });
+    const what =
+      mtuBytes === CHANNEL_MTU_BYTES
+        ? 'no memory is shared with it'
+        : 'no local address reaches it';
+    throw new SpiError('ENETUNREACH', `${name}: ${what}`, { cause });
   }
 }
 
@@ -71,11 +77,12 @@ export class PeerPaths {
 
   /**
    * A path in place of `old`, which is given back.
+   * @param mtuBytes of the connection
    * @throws SpiError('ENETUNREACH'), and `old` is still held
    */
-  replace(old: PeerPath, vector: AddressVector): PeerPath {
+  replace(old: PeerPath, vector: AddressVector, mtuBytes?: number): PeerPath {
     const { gid, localGidIndex } = vector;
-    const number = addPath(this.port, vector, 'addressVector.gid');
+    const number = addPath(this.port, vector, 'addressVector.gid', mtuBytes);
     let path = this.paths.get(number);
     if (path === undefined) {
       path = new PeerPath(number, gidWords(gid), localGidIndex);

@@ -1,10 +1,12 @@
 // What the addon exports: openPort, and the pure functions that tests and tools use.
 #include "icrc/crc32.h"
 #include "file_mapping.h"
+#include "named_memory.h"
 #include "napi_helpers.h"
 #include "page_memory.h"
 #include "packets/train_planner.h"
 #include "socket/parting.h"
+#include "unix_socket_binding.h"
 
 namespace dapl {
 namespace {
@@ -112,6 +114,8 @@ constexpr Method kFunctions[] = {
     {"icrc", icrcValue},        {"solveIdentification", solve},
     {"planTrains", planTrains}, {"mapFile", mapFile},
     {"allocatePages", allocatePages}, {"watchSignal", watchSignalOf},
+    {"shareMemory", shareMemory}, {"listenUnix", listenUnix},
+    {"connectUnix", connectUnix},
 };
 
 napi_value initialize(napi_env env, napi_value exports) {
@@ -121,7 +125,7 @@ napi_value initialize(napi_env env, napi_value exports) {
     napi_set_named_property(env, exports, method.name, function);
   }
   napi_set_named_property(env, exports, "arenaBytes",
-                          number(env, static_cast<double>(Receiver::kArenaBytes)));
+                          number(env, static_cast<double>(Port::kArenaBytes)));
   return exports;
 }
 

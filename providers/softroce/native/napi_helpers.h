@@ -90,6 +90,12 @@ struct Method {
   napi_callback callback;
 };
 
+const char* codeOf(int error);
+
+/// What a port's object has for its channels (shm/channel_binding.cc).
+extern const Method kChannelMethods[];
+extern const size_t kChannelMethodCount;
+
 /// openPort(gids, scopeIds, udpPort, maxPacketBytes, arrays): an object of functions
 napi_value openPort(napi_env env, napi_callback_info info);
 

@@ -8,6 +8,10 @@
 namespace dapl {
 namespace {
 constexpr uint64_t kQuietMs = 100;
+/// So many looks at channels may pass between two at the sockets, which take much longer, unless
+/// there was something at the last one or the event loop says that there is.
+constexpr uint32_t kSkippedLooks = 16;
+constexpr const char* kClosedHere = "it was closed on this side";
 }  // namespace
 
 Report* ReportList::add(const Report& report, uint64_t nowMs) {
@@ -54,10 +58,12 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
     *failed = i;
     return closeSockets(error);
   }
+  locals_ = locals;
   receiver_ = std::make_unique<Receiver>(memory_, maxPacketBytes);
+  channels_ = std::make_unique<Channels>(memory_, regions_, Receiver::kArenaBytes);
   const int error = exactIcrc ? receiver_->tapHeaders(sockets_, failed) : 0;
   if (error != 0) return closeSockets(error);
-  sender_ = std::make_unique<Sender>(memory_, regions_, sockets_);
+  sender_ = std::make_unique<Sender>(memory_, regions_, sockets_, *channels_);
 
   uv_loop_t* loop;
   napi_get_uv_event_loop(env_, &loop);
@@ -66,7 +72,16 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
     static_cast<Port*>(handle->data)->tellReports();
   });
   uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
-  openHandles_ = 1 + sockets_.size();
+  const auto tell = [this](napi_ref Handlers::*handler) {
+    return [this, handler] {
+      if (open_ && watched_) call(handlers_.*handler, 0, nullptr);
+    };
+  };
+  channelLoop_ = std::make_unique<ChannelLoop>(
+      loop, *channels_,
+      ChannelLoop::Handlers{tell(&Handlers::readable), tell(&Handlers::writable),
+                            [this] { tellEnds(); }, [this] { onHandleClosed(); }});
+  openHandles_ = 2 + sockets_.size();
   polls_.reset(new Poll[sockets_.size()]);
   for (const UdpSocket& socket : sockets_) watchedFds_.push_back({socket.fd, POLLIN, 0});
   for (size_t i = 0; i < sockets_.size(); i++) {
@@ -92,24 +107,61 @@ int Port::closeSockets(int error) {
   return error;
 }
 
+void Port::useArena(uint64_t limitBytes, napi_ref onChange) {
+  if (!open_ || arena_) {
+    napi_delete_reference(env_, onChange);
+    return;
+  }
+  arena_ = Arena::create(limitBytes);
+  arena_->setListener(this);
+  channels_->useArena(arena_);
+  onSegments_ = onChange;
+}
+
+/// Memory goes when it is collected, and JavaScript may not run then.
+void Port::onSegments() {
+  segmentsChanged_ = true;
+  uv_async_send(&wake_);
+}
+
 void Port::readClock() {
   memory_.counters[kClockUs] = static_cast<double>(uv_hrtime()) / 1000 - clockOffsetUs_;
 }
 
 uint32_t Port::receive() {
   bool delayedError = false;
-  const uint32_t packets = receiver_->receive(sockets_, &delayedError);
+  uint32_t packets = 0;
+  // The sockets first: what a peer has put into a channel before it sent a datagram (the last ACK
+  // before a DREQ) is in the same burst then, of which the HCA takes management datagrams last.
+  if (looksAtSockets()) {
+    packets = receiver_->receive(sockets_, &delayedError);
+    socketsBusy_ = packets > 0;
+  }
+  packets += channels_->receive(locals_, packets);
   readClock();
   if (delayedError) {
     for (size_t i = 0; i < sockets_.size(); i++) drainErrors(i);
   }
+  noteEnds();
   return packets;
 }
 
 void Port::rest(uint32_t mostUs) {
   if (!open_) return;
   const timespec most = {mostUs / 1000000, (mostUs % 1000000) * 1000L};
-  ppoll(watchedFds_.data(), watchedFds_.size(), &most, nullptr);
+  // The descriptors of channels stand behind those of sockets.
+  watchedFds_.resize(sockets_.size());
+  channels_->appendWakeFds(&watchedFds_);
+  if (channels_->arm()) ppoll(watchedFds_.data(), watchedFds_.size(), &most, nullptr);
+  channels_->disarm();
+  channels_->drainWakes();
+}
+
+bool Port::looksAtSockets() {
+  const bool mayWait = channels_->attached() > 0 && (!socketsBusy_ || channels_->hasManyWaiting());
+  if (mayWait && ++skippedLooks_ < kSkippedLooks) return false;
+  skippedLooks_ = 0;
+  return true;
 }
 
 int64_t Port::place(uint32_t count) {
@@ -121,8 +173,13 @@ int64_t Port::place(uint32_t count) {
     const uint32_t length = entry[place::kLength];
     uint8_t* target = regions_.resolve(
         entry[place::kRegion], join(entry[place::kOffsetLow], entry[place::kOffsetHigh]), length);
-    if (!target || source + length > memory_.arenaBytes) return i;
-    memcpy(target, memory_.arena + source, length);
+    if (!target) return i;
+    if (source >= memory_.arenaBytes) {
+      if (!channels_->place(source, length, target)) return i;
+    } else {
+      if (source + length > memory_.arenaBytes) return i;
+      memcpy(target, memory_.arena + source, length);
+    }
   }
   return -1;
 }
@@ -143,11 +200,83 @@ Sender::Result Port::send(uint32_t from, uint32_t to) {
     if ((result.delayedErrors >> i) & 1) drainErrors(i);
   }
   if (!result.refusals.empty()) reportRefusals(result.refusals);
-  if (result.wouldBlock && !wantWritable_) {
+  channels_->publish();
+  noteEnds();
+  if (result.wouldBlock && !result.channelFull && !wantWritable_) {
     wantWritable_ = true;
     for (size_t i = 0; watched_ && i < sockets_.size(); i++) startPoll(polls_[i]);
   }
   return result;
+}
+
+void Port::withdraw(uint32_t path, uint32_t qpn) {
+  if (!sender_->hasPath(path)) return;
+  Channel* const channel = sender_->path(path).channel;
+  if (channel) channels_->withdraw(channel, qpn);
+  noteEnds();
+}
+
+const char* Port::attach(Channel* channel, const Channel::Peer& peer) {
+  const char* const wrong = channel->attach(peer);
+  if (wrong) return wrong;
+  channels_->onAttached(channel);
+  channelLoop_->watch(channel);
+  return nullptr;
+}
+
+void Port::closeChannel(Channel* channel) {
+  if (!channel->isAttached()) return channels_->remove(channel);
+  channel->end(kClosedHere);
+  uv_async_send(&wake_);
+}
+
+Channel* Port::channelTo(const Endpoint& address) {
+  Channel* const channel = channels_->to(address);
+  if (!channel) return nullptr;
+  channel->lookForEnd();
+  if (channel->isAlive()) return channel;
+  uv_async_send(&wake_);
+  return nullptr;
+}
+
+void Port::noteEnds() {
+  if (channels_->takeEnded()) uv_async_send(&wake_);
+}
+
+void Port::tellEnds() {
+  while (open_ && watched_) {
+    Channel* const channel = channels_->firstEnded();
+    if (!channel) return;
+    const uint32_t number = channel->number();
+    const char* const reason = channel->endedBy();
+    std::vector<Report> reports;
+    for (uint32_t i = 0; i < sender_->paths(); i++) {
+      if (!sender_->hasPath(i) || sender_->path(i).channel != channel) continue;
+      Report gone;
+      gone.type = ReportType::kPeerGone;
+      gone.value = i;
+      memcpy(gone.gid, sender_->path(i).destination.gid, 16);
+      reports.push_back(gone);
+    }
+    sender_->forget(channel);
+    channelLoop_->unwatch(channel);
+    channels_->remove(channel);
+    for (const Report& report : reports) {
+      if (open_) tellReport(report);
+    }
+    if (open_ && reason != kClosedHere) tellChannelEnd(number, reason);
+  }
+}
+
+void Port::tellChannelEnd(uint32_t number, const char* reason) {
+  napi_handle_scope scope;
+  napi_open_handle_scope(env_, &scope);
+  napi_value arguments[2];
+  napi_create_uint32(env_, number, &arguments[0]);
+  const napi_status made =
+      napi_create_string_utf8(env_, reason, NAPI_AUTO_LENGTH, &arguments[1]);
+  if (made == napi_ok) call(handlers_.channelEnd, 2, arguments);
+  napi_close_handle_scope(env_, scope);
 }
 
 uint32_t Port::dropped() const {
@@ -160,6 +289,7 @@ void Port::watch(const Handlers& handlers) {
   drop(&handlers_.readable);
   drop(&handlers_.writable);
   drop(&handlers_.report);
+  drop(&handlers_.channelEnd);
   handlers_ = handlers;
   watched_ = true;
   for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
@@ -171,6 +301,7 @@ void Port::setProcessHold(bool alive) {
     uv_handle_t* handle = reinterpret_cast<uv_handle_t*>(&polls_[i].handle);
     (alive ? uv_ref : uv_unref)(handle);
   }
+  channelLoop_->setProcessHold(alive);
 }
 
 void Port::startPoll(Poll& poll) {
@@ -194,7 +325,10 @@ void Port::onPoll(Poll& poll, int status, int events) {
     for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
     call(handlers_.writable, 0, nullptr);
   }
-  if (open_ && (events & UV_READABLE)) call(handlers_.readable, 0, nullptr);
+  if (open_ && (events & UV_READABLE)) {
+    socketsBusy_ = true;
+    call(handlers_.readable, 0, nullptr);
+  }
 }
 
 void Port::drainErrors(size_t index) {
@@ -248,21 +382,32 @@ Report* Port::report(const Report& report) {
 }
 
 void Port::tellReports() {
-  Report report;
-  while (open_ && watched_ && reports_.next(&report)) {
-    napi_handle_scope scope;
-    napi_open_handle_scope(env_, &scope);
-    void* bytes = nullptr;
-    napi_value buffer, arguments[4];
-    napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer);
-    memcpy(bytes, report.gid, sizeof(report.gid));
-    napi_create_typedarray(env_, napi_uint8_array, sizeof(report.gid), buffer, 0, &arguments[0]);
-    napi_create_uint32(env_, static_cast<uint32_t>(report.type), &arguments[1]);
-    napi_create_uint32(env_, report.value, &arguments[2]);
-    napi_create_uint32(env_, report.mtuBytes, &arguments[3]);
-    call(handlers_.report, 4, arguments);
-    napi_close_handle_scope(env_, scope);
+  if (segmentsChanged_ && open_) {
+    segmentsChanged_ = false;
+    call(onSegments_, 0, nullptr);
   }
+  Report report;
+  while (open_ && watched_ && reports_.next(&report)) tellReport(report);
+  tellEnds();
+}
+
+void Port::tellReport(const Report& report) {
+  napi_handle_scope scope;
+  napi_open_handle_scope(env_, &scope);
+  void* bytes = nullptr;
+  napi_value buffer, arguments[4];
+  // A thread that ends makes no objects any more, and its loop turns a last time nevertheless.
+  if (napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer) != napi_ok) {
+    napi_close_handle_scope(env_, scope);
+    return;
+  }
+  memcpy(bytes, report.gid, sizeof(report.gid));
+  napi_create_typedarray(env_, napi_uint8_array, sizeof(report.gid), buffer, 0, &arguments[0]);
+  napi_create_uint32(env_, static_cast<uint32_t>(report.type), &arguments[1]);
+  napi_create_uint32(env_, report.value, &arguments[2]);
+  napi_create_uint32(env_, report.mtuBytes, &arguments[3]);
+  call(handlers_.report, 4, arguments);
+  napi_close_handle_scope(env_, scope);
 }
 
 void Port::call(napi_ref reference, size_t count, const napi_value* arguments) {
@@ -285,6 +430,7 @@ void Port::close(napi_ref closed) {
   if (!open_) return;
   open_ = false;
   closed_ = closed;
+  if (arena_) arena_->setListener(nullptr);
   const auto onClose = [](uv_handle_t* handle) {
     static_cast<Poll*>(handle->data)->port->onHandleClosed();
   };
@@ -294,6 +440,8 @@ void Port::close(napi_ref closed) {
     closeUdpSocket(&sockets_[i]);
   }
   receiver_->closeTaps();
+  channelLoop_->close();
+  channels_->clear();
   uv_close(reinterpret_cast<uv_handle_t*>(&wake_), [](uv_handle_t* handle) {
     static_cast<Port*>(handle->data)->onHandleClosed();
   });
@@ -309,7 +457,7 @@ void Port::onHandleClosed() {
   napi_remove_async_cleanup_hook(cleanup);
 }
 
-void Port::release() {
+void Port::letGo() {
   if (users_ > 0 && --users_ > 0) return;
   if (open_) {
     close(nullptr);
@@ -321,9 +469,13 @@ void Port::release() {
 
 void Port::dropAll() {
   regions_.clear(env_);
+  if (arena_) arena_->release();
+  arena_ = nullptr;
   drop(&handlers_.readable);
   drop(&handlers_.writable);
   drop(&handlers_.report);
+  drop(&handlers_.channelEnd);
+  drop(&onSegments_);
   for (napi_ref& array : arrays_) drop(&array);
 }
 

@@ -10,8 +10,10 @@
 #include <memory>
 #include <vector>
 
+#include "memory/arena.h"
 #include "port_memory.h"
 #include "packets/receiver.h"
+#include "shm/channel_loop.h"
 #include "tables/region_table.h"
 #include "packets/sender.h"
 #include "socket/udp_socket.h"
@@ -36,12 +38,14 @@ class ReportList {
   size_t oldest_ = 0;
 };
 
-class Port {
+class Port final : public Arena::Listener {
  public:
+  static constexpr size_t kArenaBytes = Receiver::kArenaBytes + Channels::kArenaBytes;
   struct Handlers {
     napi_ref readable = nullptr;
     napi_ref writable = nullptr;
     napi_ref report = nullptr;
+    napi_ref channelEnd = nullptr;
   };
 
   Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays);
@@ -67,10 +71,28 @@ class Port {
   /// @param packet from the BTH to the pad
   /// @returns as dapl::keepParting (socket/parting.h)
   int64_t keepParting(uint32_t path, const uint8_t* packet, size_t bytes);
+  /// The packets of the last `receive` are done with.
+  void release() { channels_->release(); }
+  /// What was sent to a queue pair, and waits in its memory for the peer to read it, is lost.
+  void withdraw(uint32_t path, uint32_t qpn);
   RegionTable& regions() { return regions_; }
   Sender& sender() { return *sender_; }
+  /// @param limitBytes of memory that peers of this host can read where it lies
+  /// @param onChange a segment has come or gone
+  void useArena(uint64_t limitBytes, napi_ref onChange);
+  void onSegments() override;
+  /// nullptr where `useArena` was not called.
+  Arena* arena() const { return arena_; }
   size_t addresses() const { return sockets_.size(); }
   uint32_t dropped() const;
+
+  const std::vector<Endpoint>& locals() const { return locals_; }
+  Channels& channels() { return *channels_; }
+  /// @returns nullptr, or what is wrong
+  const char* attach(Channel* channel, const Channel::Peer& peer);
+  void closeChannel(Channel* channel);
+  /// The living channel to an address, or nullptr: looks whether its other end is there.
+  Channel* channelTo(const Endpoint& address);
 
   void watch(const Handlers& handlers);
   void setProcessHold(bool alive);
@@ -79,7 +101,7 @@ class Port {
   /// Counts the JavaScript functions that use the port.
   void retain() { users_++; }
   /// One of them is gone; after the last the port closes, if need be, and is deleted.
-  void release();
+  void letGo();
 
  private:
   struct Poll {
@@ -98,6 +120,12 @@ class Port {
   Report* report(const Report& report);
   void reportRefusals(const std::vector<Sender::Refusal>& refusals);
   void tellReports();
+  void tellReport(const Report& report);
+  /// A channel that has ended is told of as soon as no call of the port is under way.
+  void noteEnds();
+  void tellEnds();
+  void tellChannelEnd(uint32_t number, const char* reason);
+  bool looksAtSockets();
   void call(napi_ref function, size_t count, const napi_value* arguments);
   void onHandleClosed();
   void drop(napi_ref* reference);
@@ -110,8 +138,17 @@ class Port {
   /// Of `rest`, which allocates nothing.
   std::vector<pollfd> watchedFds_;
   RegionTable regions_;
+  Arena* arena_ = nullptr;
+  napi_ref onSegments_ = nullptr;
+  bool segmentsChanged_ = false;
   std::unique_ptr<Receiver> receiver_;
+  std::vector<Endpoint> locals_;
+  std::unique_ptr<Channels> channels_;
+  std::unique_ptr<ChannelLoop> channelLoop_;
   std::unique_ptr<Sender> sender_;
+  /// Between two looks at the sockets, while channels are looked at again and again.
+  uint32_t skippedLooks_ = 0;
+  bool socketsBusy_ = true;
   ReportList reports_;
   /// What is carried, as the system said last when it refused a packet that was too long.
   uint32_t carriedBytes_ = 0;

@@ -1,13 +1,13 @@
 // The port as an object of JavaScript functions.
 #include <errno.h>
 
+#include <iterator>
 #include <vector>
 
 #include "napi_helpers.h"
 #include "socket/parting.h"
 
 namespace dapl {
-namespace {
 
 const char* codeOf(int error) {
   switch (error) {
@@ -16,10 +16,15 @@ const char* codeOf(int error) {
     case EACCES: return "EACCES";
     case EPERM: return "EPERM";
     case EMFILE: return "EMFILE";
+    case ENFILE: return "ENFILE";
+    case ENOMEM: return "ENOMEM";
+    case EINVAL: return "EINVAL";
     case EAFNOSUPPORT: return "EAFNOSUPPORT";
     default: return "EIO";
   }
 }
+
+namespace {
 
 void throwErrno(napi_env env, int error, size_t index) {
   napi_value code, message, object;
@@ -54,7 +59,7 @@ PortMemory shareMemory(napi_env env, napi_value arrays, std::vector<napi_ref>* r
   memory.segmentCapacity =
       share(env, arrays, "txSegments", &memory.segments, references) / (4 * segment::kWords);
   const size_t counters = share(env, arrays, "counters", &memory.counters, references);
-  if (memory.arenaBytes < Receiver::kArenaBytes || counters < 8 * kCounters) memory.arena = nullptr;
+  if (memory.arenaBytes < Port::kArenaBytes || counters < 8 * kCounters) memory.arena = nullptr;
   return memory;
 }
 
@@ -110,14 +115,57 @@ napi_value removeRegion(napi_env env, napi_callback_info info) {
   return throwRange(env, "no region " + std::to_string(region));
 }
 
-/// addPath(gid, port, localIndex)
+/// useArena(limitBytes, onChange)
+napi_value useArena(napi_env env, napi_callback_info info) {
+  const Call<2> call(env, info);
+  double limit = 0;
+  napi_get_value_double(env, call.arguments[0], &limit);
+  if (!call.port) return nullptr;
+  napi_ref onChange = nullptr;
+  napi_create_reference(env, call.arguments[1], 1, &onChange);
+  call.port->useArena(static_cast<uint64_t>(limit), onChange);
+  return nullptr;
+}
+
+/// segments(): [number, descriptor, bytes] of each; the descriptors stay the arena's
+napi_value segments(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  napi_value all;
+  napi_create_array(env, &all);
+  if (!call.port || !call.port->arena()) return all;
+  uint32_t index = 0;
+  for (const Arena::Segment& segment : call.port->arena()->segments()) {
+    napi_value one;
+    napi_create_array_with_length(env, 3, &one);
+    napi_set_element(env, one, 0, unsignedNumber(env, segment.number));
+    napi_set_element(env, one, 1, number(env, segment.descriptor));
+    napi_set_element(env, one, 2, number(env, static_cast<double>(segment.bytes)));
+    napi_set_element(env, all, index++, one);
+  }
+  return all;
+}
+
+/// allocate(bytes): memory of the arena, or undefined where it has no more
+napi_value allocate(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  double bytes = 0;
+  napi_get_value_double(env, call.arguments[0], &bytes);
+  if (!call.port || !call.port->arena()) return nullptr;
+  return call.port->arena()->allocate(env, static_cast<size_t>(bytes));
+}
+
+/// addPath(gid, port, localIndex, overChannel)
 napi_value addPath(napi_env env, napi_callback_info info) {
-  const Call<3> call(env, info);
+  const Call<4> call(env, info);
   if (!call.port) return throwRange(env, "the port is closed");
   const uint32_t local = toUint32(env, call.arguments[2]);
   if (local >= call.port->addresses()) return throwRange(env, "no such local address");
   const Endpoint destination = toEndpoint(env, call.arguments[0], call.arguments[1]);
-  return unsignedNumber(env, call.port->sender().addPath(destination, local));
+  bool overChannel = false;
+  napi_get_value_bool(env, call.arguments[3], &overChannel);
+  Channel* const channel = overChannel ? call.port->channelTo(destination) : nullptr;
+  if (overChannel && !channel) return throwRange(env, "no channel leads there");
+  return unsignedNumber(env, call.port->sender().addPath(destination, local, channel));
 }
 
 napi_value removePath(napi_env env, napi_callback_info info) {
@@ -146,14 +194,15 @@ napi_value dropPartingOf(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// watch(onReadable, onWritable, onReport)
+/// watch(onReadable, onWritable, onReport, onChannelEnd)
 napi_value watch(napi_env env, napi_callback_info info) {
-  const Call<3> call(env, info);
+  const Call<4> call(env, info);
   if (!call.port) return nullptr;
   Port::Handlers handlers;
   napi_create_reference(env, call.arguments[0], 1, &handlers.readable);
   napi_create_reference(env, call.arguments[1], 1, &handlers.writable);
   napi_create_reference(env, call.arguments[2], 1, &handlers.report);
+  napi_create_reference(env, call.arguments[3], 1, &handlers.channelEnd);
   call.port->watch(handlers);
   return nullptr;
 }
@@ -189,21 +238,24 @@ constexpr Method kPortMethods[] = {
     {"setProcessHold", setProcessHold}, {"dropped", dropped},
     {"readClock", readClock},       {"close", closePort},
     {"keepParting", keepParting},   {"dropParting", dropPartingOf},
-    {"rest", rest},
+    {"rest", rest},                 {"useArena", useArena},
+    {"allocate", allocate},         {"segments", segments},
 };
 
 /// Each function keeps the port; with the last of them it goes.
 napi_value portObject(napi_env env, Port* port) {
   napi_value object;
   napi_create_object(env, &object);
-  for (const Method& method : kPortMethods) {
+  std::vector<Method> methods(std::begin(kPortMethods), std::end(kPortMethods));
+  methods.insert(methods.end(), kChannelMethods, kChannelMethods + kChannelMethodCount);
+  for (const Method& method : methods) {
     napi_value function;
     napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, port, &function);
     napi_set_named_property(env, object, method.name, function);
     port->retain();
     napi_add_finalizer(
         env, function, port,
-        [](napi_env, void* data, void*) { static_cast<Port*>(data)->release(); }, nullptr, nullptr);
+        [](napi_env, void* data, void*) { static_cast<Port*>(data)->letGo(); }, nullptr, nullptr);
   }
   return object;
 }
@@ -233,7 +285,7 @@ napi_value openPort(napi_env env, napi_callback_info info) {
   napi_get_value_double(env, arguments[6], &clockOffsetUs);
   port->setClock(clockOffsetUs);
   if (!memory.arena) {
-    port->release();
+    port->letGo();
     return throwRange(env, "the shared arrays are too small");
   }
   size_t failed = 0;
@@ -241,7 +293,7 @@ napi_value openPort(napi_env env, napi_callback_info info) {
   napi_get_value_bool(env, arguments[5], &exactIcrc);
   const int error = port->open(locals, scopes, toUint32(env, arguments[3]), exactIcrc, &failed);
   if (error != 0) {
-    port->release();
+    port->letGo();
     throwErrno(env, error, failed);
     return nullptr;
   }

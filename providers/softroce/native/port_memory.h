@@ -7,7 +7,7 @@
 namespace dapl {
 
 namespace rx {
-enum { kOffset, kLength, kFlags, kLocalGidIndex, kSourceGid, kSourcePort = 8, kWords = 16 };
+enum { kOffset, kLength, kFlags, kLocalGidIndex, kSourceGid, kSourcePort = 8, kBody, kWords = 16 };
 constexpr uint32_t kFlagIpv6 = 1;
 constexpr uint32_t kFlagRecoveredId = 2;
 }  // namespace rx
@@ -19,6 +19,8 @@ enum { kSource, kLength, kRegion, kOffsetLow, kOffsetHigh, kWords = 6 };
 namespace tx {
 enum { kPath, kHeaderLength, kFirstSegment, kSegmentCount, kHeader, kWords = 16 };
 constexpr uint32_t kMaxHeaderBytes = 48;
+/// Payload up to here is always copied while it is sent.
+constexpr uint32_t kCopiedPayloadBytes = 4096;
 }  // namespace tx
 
 namespace segment {
@@ -40,6 +42,9 @@ enum Counter {
   kTooLongPackets,
   kIcmpUnreachable,
   kIcmpTooBig,
+  kChannelReceived,
+  kChannelSent,
+  kChannelDropped,
   /// No count: the time of the last look at the clock, in microseconds of performance.now().
   kClockUs,
   kCounters,

@@ -3,7 +3,7 @@
  * devices of an environment. Makers return one, or -errno; the others errno or 0. No call blocks,
  * none throws, none calls back.
  */
-import { type FileMapper, loadAddon } from '../../host/index.js';
+import { type FileMapper, loadAddon, type MemorySharer } from '../../host/index.js';
 import { addonMissing } from '../system/errors.js';
 import type { XrcNative } from './xrc.js';
 
@@ -55,7 +55,7 @@ export interface NativePortAttributes {
   readonly physicalState: number;
 }
 
-export interface VerbsAddon extends FileMapper, XrcNative {
+export interface VerbsAddon extends FileMapper, MemorySharer, XrcNative {
   /**
    * Looks a shared library up; again is nothing.
    * @returns what is missing, in words

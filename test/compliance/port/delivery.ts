@@ -96,7 +96,7 @@ export const delivering = portGroup('Delivering', (claim) => {
 
   claim('keeps the order of each path, and tells its own addresses apart', async (bench) => {
     const { a, b } = bench;
-    const paths = b.gids.map((_, i) => a.addPath(gidOf(b, i), 0));
+    const paths = b.gids.map((_, i) => a.addPath(gidOf(b, i), 0, bench.pathBytes));
     const to = (psn: number): number => (psn % 3) % paths.length;
     const specs = Array.from({ length: 100 }, (_, psn) => ({
       ...packet(bench, psn, 256),

@@ -23,6 +23,8 @@ export type PortNeed = 'unreachable';
 export interface PortPair {
   readonly a: PacketPort;
   readonly b: PacketPort;
+  /** Longest packets of the paths between them, in bytes, where `addPath` is to be asked for them. */
+  readonly pathBytes?: number;
   /** An address of the family where nothing listens, if the ports hear of that. */
   readonly silentAddress?: string;
   /** What there is to end beside the two ports. */

@@ -86,9 +86,8 @@ export function takeReceived(port: PacketPort): ReceivedPacket[] {
   const count = port.receive();
   for (let i = 0; i < count; i++) {
     const words = port.rxPackets.subarray(i * RX.WORDS, (i + 1) * RX.WORDS);
-    const offset = words[RX.OFFSET] ?? 0;
     packets.push({
-      bytes: port.rxArena.slice(offset, offset + (words[RX.LENGTH] ?? 0)),
+      bytes: bytesOf(port, words),
       flags: words[RX.FLAGS] ?? 0,
       localGidIndex: words[RX.LOCAL_GID_INDEX] ?? 0,
       sourceGid: gidFromWords(words, RX.SOURCE_GID),
@@ -96,6 +95,18 @@ export function takeReceived(port: PacketPort): ReceivedPacket[] {
     });
   }
   return packets;
+}
+
+/** A whole packet, wherever its payload lies; its pad is zeros. */
+export function bytesOf(port: PacketPort, words: Uint32Array): Uint8Array {
+  const [offset, length, body] = [words[RX.OFFSET]!, words[RX.LENGTH]!, words[RX.BODY]!];
+  if (body === 0) return port.rxArena.slice(offset, offset + length);
+  const bytes = new Uint8Array(length);
+  const pad = (port.rxArena[offset + 1]! >> 4) & 3;
+  const region = port.addRegion(bytes.buffer, 0, length);
+  place(port, [{ source: body, length: length - pad, region, offset: 0 }]);
+  port.removeRegion(region);
+  return bytes;
 }
 
 /** Receives until there are `count` packets, or for as long as it takes to be sure of fewer. */

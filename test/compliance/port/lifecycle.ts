@@ -7,7 +7,7 @@ import { describePackets, psnOf, sendAll, takeReceived, until } from './harness.
 export const paths = portGroup('Paths', (claim) => {
   claim('counts paths', async (bench) => {
     const { a, b, path } = bench;
-    assert.equal(a.addPath(gidOf(b), 0), path);
+    assert.equal(a.addPath(gidOf(b), 0, bench.pathBytes), path);
     a.removePath(path);
     await assertDelivered(bench, [packet(bench, 1, 16)]);
     a.removePath(path);

@@ -20,7 +20,7 @@ export const placing = portGroup('Memory', (claim) => {
     const receiveOne = async (psn: number): Promise<number> => {
       await sendAll(bench.a, [packet(bench, psn, 1000)]);
       await until(() => b.receive() === 1, 'the packet');
-      return (b.rxPackets[RX.OFFSET] ?? 0) + 12;
+      return (b.rxPackets[RX.BODY] || b.rxPackets[RX.OFFSET] || 0) + 12;
     };
     const first = await receiveOne(0);
     place(b, [
@@ -52,6 +52,7 @@ export const placing = portGroup('Memory', (claim) => {
       { source: 0, length: 1, region, offset: 2 ** 53 - 1 },
       { source: 0, length: 0xffffffff, region, offset: 1 },
       { source: b.rxArena.length - 1, length: 2, region, offset: 0 },
+      { source: b.rxArena.length, length: 1, region, offset: 0 },
       { source: 0xffffffff, length: 2, region, offset: 0 },
       { source: 0, length: 1, region: region + 1000, offset: 0 },
     ];

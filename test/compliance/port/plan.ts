@@ -59,7 +59,7 @@ async function openBench(fixture: PacketPortFixture, family: Family): Promise<Op
     ...pair,
     memory,
     region,
-    path: a.addPath(gidOf(b), 0),
+    path: a.addPath(gidOf(b), 0, pair.pathBytes),
     close: async () => {
       await a.close();
       await b.close();

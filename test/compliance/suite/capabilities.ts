@@ -36,6 +36,8 @@ export const CAPABILITIES = [
   'memory-window',
   /** `ia.mapFile`. */
   'file-mapping',
+  /** `ia.allocate` with `shared`: memory by a name. */
+  'named-memory',
   /** `ia.openXrcDomain`. */
   'xrc',
   /** XRC initiators and targets connect through the CM module; else they attach by numbers. */

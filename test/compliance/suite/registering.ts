@@ -23,6 +23,7 @@ export const registering = group('Registering memory', (claim) => {
   addressing(claim);
   syncing(claim);
   mapping(claim);
+  named(claim);
 });
 
 function kinds(claim: Claim): void {
@@ -212,6 +213,54 @@ function map(peer: Peer, path: string, flags: string, more: object = {}): Lmr {
   } finally {
     closeSync(fd);
   }
+}
+
+let names = 0;
+
+/** Of this run: others may be under way on the machine. */
+function newName(): string {
+  return `claim-${process.pid}-${names++}`;
+}
+
+function named(claim: Claim): void {
+  const needs = ['named-memory'] as const;
+  const allocate = ({ ia, pz }: Peer, shared: unknown, bytes = 1 << 16): Lmr =>
+    ia.allocate(bytes, { pz, privileges: ALL, shared: shared as string });
+
+  claim(
+    'memory of a name is the same for all that ask, and a peer writes into it',
+    async (pair) => {
+      const peers = await connected(pair);
+      const name = newName();
+      const lmr = allocate(peers.passive, name);
+      assert.equal(lmr.query().memType, 'SHARED_VIRTUAL');
+      assertAll(lmr.bytes, 0);
+      const same = allocate(peers.active, name);
+      await write(peers, lmr, 0x62);
+      assertAll(same.bytes.subarray(0, 64), 0x62);
+      lmr.free();
+      same.bytes[0] = 0x63;
+      assert.equal(lmr.bytes[0], 0x63, 'the memory outlives the region');
+      assertAll(allocate(peers.active, newName()).bytes, 0);
+    },
+    needs,
+  );
+
+  claim(
+    'memory of a name in another size, and what is no name, are refused with the reason',
+    (pair) => {
+      const { passive } = meet(pair);
+      const name = newName();
+      allocate(passive, name);
+      refuses(() => allocate(passive, name, 1 << 17), 'DAT_INVALID_PARAMETER');
+      for (const wrong of ['', 'n'.repeat(41), 'a\0b', 7, true]) {
+        refuses(() => allocate(passive, wrong), 'DAT_INVALID_PARAMETER');
+      }
+      allocate(passive, name).free();
+      return Promise.resolve();
+    },
+    needs,
+  );
 }
 
 function mapping(claim: Claim): void {

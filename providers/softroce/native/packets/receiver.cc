@@ -153,6 +153,7 @@ void Receiver::describe(const uint8_t* packet, size_t bytes, PeerTable::Found fr
   words[rx::kLocalGidIndex] = localIndex;
   for (int i = 0; i < 4; i++) words[rx::kSourceGid + i] = bigEndian(source.gid + 4 * i);
   words[rx::kSourcePort] = source.port;
+  words[rx::kBody] = 0;
   if (verdict == Verdict::kRecovered) {
     words[rx::kFlags] |= rx::kFlagRecoveredId;
     count(kRecoveredId);

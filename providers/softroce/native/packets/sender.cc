@@ -42,10 +42,12 @@ uint64_t offsetOf(const uint32_t* entry) {
 
 }  // namespace
 
-Sender::Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSocket>& sockets)
+Sender::Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSocket>& sockets,
+               Channels& channels)
     : memory_(memory),
       regions_(regions),
       sockets_(sockets),
+      channels_(channels),
       limits_{kMaxSegments, static_cast<uint32_t>(kMaxDatagramBytes)},
       packetPaths_(memory.packetCapacity),
       packetBytes_(memory.packetCapacity),
@@ -54,7 +56,7 @@ Sender::Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSo
       vectors_(kMaxVectors),
       scratch_(65536) {}
 
-uint32_t Sender::addPath(const Endpoint& destination, uint32_t localIndex) {
+uint32_t Sender::addPath(const Endpoint& destination, uint32_t localIndex, Channel* channel) {
   Path path;
   path.used = true;
   path.localIndex = localIndex;
@@ -64,6 +66,9 @@ uint32_t Sender::addPath(const Endpoint& destination, uint32_t localIndex) {
       toSocketAddress(destination, sockets_[localIndex].scopeId, &path.address);
   Link link;
   path.sameHost = findLink(destination.gid, &link);
+  path.overChannel = channel != nullptr;
+  path.channel = channel;
+  if (channel) path.channelDestination = static_cast<uint8_t>(channel->addressOf(destination));
   if (freePaths_.empty()) {
     paths_.push_back(std::move(path));
     return static_cast<uint32_t>(paths_.size() - 1);
@@ -81,6 +86,12 @@ bool Sender::removePath(uint32_t number) {
   paths_[number].ring.reset();
   freePaths_.push_back(number);
   return true;
+}
+
+void Sender::forget(const Channel* channel) {
+  for (Path& path : paths_) {
+    if (path.channel == channel) path.channel = nullptr;
+  }
 }
 
 /// Checks a descriptor, and its segments' bounds, and sums up its size.
@@ -101,7 +112,9 @@ bool Sender::measure(uint32_t packet) {
     payload += length;
   }
   const uint64_t bytes = header + payload + padBytesOf(words) + kIcrcBytes;
-  if (bytes > kMaxDatagramBytes) return false;
+  if (paths_[path].overChannel ? payload > Channel::kLongestPayload : bytes > kMaxDatagramBytes) {
+    return false;
+  }
   packetPaths_[packet] = path;
   packetBytes_[packet] = static_cast<uint32_t>(bytes);
   payloadBytes_[packet] = static_cast<uint32_t>(payload);
@@ -120,12 +133,34 @@ Sender::Result Sender::send(uint32_t from, uint32_t to) {
   if (measured < to) result.invalid = measured;
   while (result.next < measured) {
     const uint32_t first = result.next;
+    Path& path = paths_[packetPaths_[first]];
+    if (path.overChannel) {
+      result.next += sendOverChannel(first, path, &result);
+      if (result.wouldBlock) break;
+      continue;
+    }
     const Train train =
         nextTrain(&packetPaths_[first], &packetBytes_[first], measured - first, limits_);
     result.next += sendTrain(first, train, &result);
     if (result.wouldBlock) break;
   }
   return result;
+}
+
+uint32_t Sender::sendOverChannel(uint32_t packet, Path& path, Result* result) {
+  const uint32_t* words = memory_.packets + size_t{tx::kWords} * packet;
+  const Channels::Sent sent =
+      path.channel ? channels_.send(path.channel, static_cast<uint8_t>(path.localIndex),
+                                    path.channelDestination, words, payloadBytes_[packet])
+                   : Channels::Sent::kLost;
+  if (sent == Channels::Sent::kFull) {
+    result->wouldBlock = result->channelFull = true;
+    return 0;
+  }
+  const bool lost = sent == Channels::Sent::kLost;
+  memory_.counters[lost ? kChannelDropped : kSentPackets] += 1;
+  if (!lost) memory_.counters[kChannelSent] += 1;
+  return 1;
 }
 
 /// @returns how many packets were taken: sent, or refused and counted

@@ -11,6 +11,7 @@
 
 #include "tables/page_ring.h"
 #include "port_memory.h"
+#include "shm/channels.h"
 #include "tables/region_table.h"
 #include "socket/socket_owner.h"
 #include "packets/train_planner.h"
@@ -31,20 +32,29 @@ struct Path {
   bool sameHost = false;
   /// Payload in place shows a process that does not take it in what its memory holds later.
   SocketOwner owner;
+  /// It goes over a channel, and nothing of it over UDP. Of one that is gone nothing is left.
+  bool overChannel = false;
+  Channel* channel = nullptr;
+  uint8_t channelDestination = 0;
   /// Of a path to this host that has carried a long train.
   std::unique_ptr<PageRing> ring;
 };
 
 class Sender {
  public:
-  Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSocket>& sockets);
+  Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSocket>& sockets,
+         Channels& channels);
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
-  uint32_t addPath(const Endpoint& destination, uint32_t localIndex);
+  /// @param channel that it goes over, or nullptr for UDP
+  uint32_t addPath(const Endpoint& destination, uint32_t localIndex, Channel* channel);
   bool removePath(uint32_t path);
   bool hasPath(uint32_t number) const { return number < paths_.size() && paths_[number].used; }
   const Path& path(uint32_t number) const { return paths_[number]; }
+  uint32_t paths() const { return static_cast<uint32_t>(paths_.size()); }
+  /// What still goes to a channel is lost from now on.
+  void forget(const Channel* channel);
 
   /// The system would not send a packet.
   struct Refusal {
@@ -59,6 +69,8 @@ class Sender {
     /// Index of a descriptor that breaks the contract (nothing of it was sent), or -1.
     int64_t invalid = -1;
     bool wouldBlock = false;
+    /// For want of room in a channel.
+    bool channelFull = false;
     /// Local indices (bits) of sockets with an error report waiting.
     uint64_t delayedErrors = 0;
     /// One for packets of a path in a row that had the same fate.
@@ -70,6 +82,8 @@ class Sender {
   enum class Outcome { kSent, kWouldBlock, kRefused, kSegmentationRefused };
 
   bool measure(uint32_t packet);
+  /// @returns how many packets were taken
+  uint32_t sendOverChannel(uint32_t packet, Path& path, Result* result);
   uint32_t build(uint32_t first, uint32_t count);
   void append(const uint32_t* words, Path& path, uint32_t bytes, uint32_t index);
   uint32_t appendPayload(const uint32_t* words, uint32_t reg);
@@ -89,6 +103,7 @@ class Sender {
   PortMemory memory_;
   RegionTable& regions_;
   std::vector<UdpSocket>& sockets_;
+  Channels& channels_;
   std::vector<Path> paths_;
   std::vector<uint32_t> freePaths_;
   TrainLimits limits_;

@@ -50,6 +50,7 @@ enum class ReportType : uint32_t {
   kTooBig,
   kTooLong,
   kRefused,
+  kPeerGone,
   kNone,
 };
 
@@ -57,7 +58,7 @@ enum class ReportType : uint32_t {
 struct Report {
   uint8_t gid[16] = {};
   ReportType type = ReportType::kNone;
-  /// kTooLong: bytes of the IP packet; kRefused: errno.
+  /// kTooLong: bytes of the IP packet; kRefused: errno; kPeerGone: the path.
   uint32_t value = 0;
   /// kTooBig, kTooLong: what the way or the own link carries; 0 if unknown.
   uint32_t mtuBytes = 0;

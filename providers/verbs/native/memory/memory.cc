@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "file_mapping.h"
+#include "named_memory.h"
 #include "instance.h"
 
 namespace {
@@ -33,4 +34,5 @@ napi_value allocate(napi_env env, napi_callback_info info) {
 void registerMemory(napi_env env, napi_value exports, Instance& instance) {
   exportFunction(env, exports, "allocate", allocate, &instance);
   exportFunction(env, exports, "mapFile", dapl::mapFile, &instance);
+  exportFunction(env, exports, "shareMemory", dapl::shareMemory, &instance);
 }

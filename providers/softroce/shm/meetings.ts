@@ -1,0 +1,178 @@
+/**
+ * All meetings of a device: the socket that it is found by, those that call, and those that have
+ * been called. A device listens by its node GUID, which REQ and REP tell its peers, and which is
+ * partly random: an abstract name, so that nothing is left when the process is killed.
+ */
+import { closeSync } from 'node:fs';
+import { type Logger, type PeerDevice, SpiError } from '../../../core/spi/index.js';
+import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';
+import type { ChannelPort } from './channel-port.js';
+import { type Hello, parseMessage } from './hello.js';
+import { type ArenaSegment, Meeting, type MeetingHost } from './meeting.js';
+
+/** How long a connection waits for the channel; then it is made without. */
+const MEETING_MS = 1000;
+/** Callers that have not said HELLO. */
+const MAX_STRANGERS = 16;
+const BACKLOG = 64;
+
+export interface MeetingsInit {
+  readonly sockets: UnixSockets;
+  readonly channels: ChannelPort;
+  readonly self: Omit<MeetingHost['self'], 'guid'>;
+  readonly logger: Logger;
+  segments(): readonly ArenaSegment[];
+  /** @returns stops it */
+  startTimer(milliseconds: number, onTimeout: () => void): () => void;
+}
+
+export class Meetings implements MeetingHost {
+  readonly channels: ChannelPort;
+  readonly logger: Logger;
+  self: MeetingHost['self'];
+  private listener: UnixListener | undefined;
+  private readonly meetings = new Map<bigint, Meeting>();
+  /** What ends the wait for each. */
+  private readonly strangers = new Map<UnixSocket, () => void>();
+
+  constructor(private readonly init: MeetingsInit) {
+    this.channels = init.channels;
+    this.logger = init.logger;
+    this.self = { ...init.self, guid: 0n };
+    init.channels.onClosed = (channel, reason) => {
+      this.logger.debug('a channel has ended', { channel, reason });
+      for (const meeting of this.meetings.values()) {
+        if (meeting.channel === channel) meeting.end();
+      }
+    };
+  }
+
+  /** @returns false where the name is taken, or the system has no such sockets for us */
+  listen(guid: bigint): boolean {
+    this.self = { ...this.self, guid };
+    try {
+      const listener = this.init.sockets.listenUnix(nameOf(guid), BACKLOG);
+      listener.watch(() => this.onCallers(listener));
+      this.listener = listener;
+      return true;
+    } catch (error) {
+      this.logger.debug('no device of this host can find this one', { error });
+      return false;
+    }
+  }
+
+  /** As `PacketPort.meet`. */
+  meet({ guid, gid, udpPort }: PeerDevice, done: (met: boolean) => void): void {
+    if (this.listener === undefined) {
+      done(false);
+      return;
+    }
+    this.meetingWith(guid).want((met) =>
+      done(met && this.channels.channelTo(gid, udpPort) !== NO_CHANNEL),
+    );
+  }
+
+  /** Segments of the arena have come or gone. */
+  announce(): void {
+    for (const meeting of this.meetings.values()) meeting.announce();
+  }
+
+  close(): void {
+    this.listener?.close();
+    this.listener = undefined;
+    for (const meeting of [...this.meetings.values()]) meeting.end();
+    for (const [stranger, stop] of this.strangers) {
+      stop();
+      stranger.close();
+    }
+    this.strangers.clear();
+  }
+
+  connectTo(guid: bigint): UnixSocket {
+    const socket = this.init.sockets.connectUnix(nameOf(guid));
+    if (socket.identity().isOwnUser) return socket;
+    socket.close();
+    throw new SpiError('EPERM', 'the device belongs to another user');
+  }
+
+  startTimer(onTimeout: () => void): () => void {
+    return this.init.startTimer(MEETING_MS, onTimeout);
+  }
+
+  segments(): readonly ArenaSegment[] {
+    return this.init.segments();
+  }
+
+  onApart(meeting: Meeting): void {
+    if (this.meetings.get(meeting.guid) === meeting) this.meetings.delete(meeting.guid);
+  }
+
+  private meetingWith(guid: bigint): Meeting {
+    let meeting = this.meetings.get(guid);
+    if (meeting === undefined) {
+      meeting = new Meeting(this, guid);
+      this.meetings.set(guid, meeting);
+    }
+    return meeting;
+  }
+
+  private onCallers(listener: UnixListener): void {
+    let caller: UnixSocket | undefined;
+    while ((caller = acceptFrom(listener)) !== undefined) {
+      if (caller.identity().isOwnUser && this.strangers.size < MAX_STRANGERS) this.hearOut(caller);
+      else caller.close();
+    }
+  }
+
+  private hearOut(caller: UnixSocket): void {
+    const end = (): void => {
+      this.strangers.delete(caller);
+      caller.close();
+    };
+    const stop = this.startTimer(end);
+    this.strangers.set(caller, stop);
+    caller.watch(() => {
+      const came = receiveFrom(caller);
+      if (came === undefined) return;
+      stop();
+      this.strangers.delete(caller);
+      const hello = came && parseMessage(came.bytes, came.descriptors.length);
+      if (hello && this.isForUs(hello)) {
+        this.meetingWith(hello.guid).onCall(caller, hello, came.descriptors);
+      } else {
+        came?.descriptors.forEach((descriptor) => closeSync(descriptor));
+        caller.close();
+      }
+    });
+  }
+
+  private isForUs(message: { readonly kind: string }): message is Hello {
+    if (message.kind !== 'HELLO') return false;
+    const { guid, slot } = message as Hello;
+    return slot === this.self.slot && guid !== this.self.guid;
+  }
+}
+
+const NO_CHANNEL = -1;
+
+/** Of an abstract Unix socket. */
+export function nameOf(guid: bigint): string {
+  return `dapl-softroce/${guid.toString(16).padStart(16, '0')}`;
+}
+
+/** Too many open files, and the like, are as if nothing had come: the caller gives up. */
+function acceptFrom(listener: UnixListener): UnixSocket | undefined {
+  try {
+    return listener.accept();
+  } catch {
+    return undefined;
+  }
+}
+
+function receiveFrom(caller: UnixSocket): ReturnType<UnixSocket['receive']> {
+  try {
+    return caller.receive();
+  } catch {
+    return null;
+  }
+}

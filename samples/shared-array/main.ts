@@ -1,0 +1,44 @@
+/**
+ * An array of numbers that two processes share, and a third one writes over RDMA: serve and watch
+ * map the same registered memory, and a write of the third is in both at once.
+ */
+import { Command } from 'commander';
+import { integer } from '../integer-option.js';
+import { runProgram } from '../program.js';
+import { serve, watch, write } from './roles.js';
+
+interface Options {
+  readonly address: string;
+  readonly name: string;
+  readonly mib: number;
+  readonly port: number;
+  readonly rounds: number;
+  readonly to: string;
+}
+
+await runProgram('shared-array', async (open) => {
+  const program = new Command('shared-array').description('an array that processes share');
+  const command = (name: string, what: string): Command =>
+    program
+      .command(name)
+      .description(what)
+      .requiredOption('-a, --address <ip>', 'the own address: each process has one')
+      .option('--name <name>', 'of the memory', 'shared-array')
+      .option('--mib <n>', 'mebibytes of numbers: all three say the same', integer(1, 4095), 1024)
+      .option('--port <n>', 'of the connection', integer(1, 65535), 7476)
+      .option('--rounds <n>', 'until the end', integer(1, 1000), 3);
+
+  command('serve', 'shares the array, and opens it to a writer').action(
+    async ({ address, port, rounds, ...place }: Options) =>
+      serve(await open(address), place, port, rounds),
+  );
+  command('watch', 'shares the array, and adds it up after each round').action(
+    async ({ address, rounds, ...place }: Options) => watch(await open(address), place, rounds),
+  );
+  command('write', 'writes the array by RDMA')
+    .requiredOption('--to <ip>', 'the address of the one that serves')
+    .action(async ({ address, to, port, rounds, ...place }: Options) =>
+      write(await open(address), place, to, port, rounds),
+    );
+  await program.parseAsync();
+});

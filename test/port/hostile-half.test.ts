@@ -1,0 +1,3 @@
+import { describeHostileHalf } from './hostile-half-suite.js';
+
+describe('a port whose peer writes what it likes to a channel', () => describeHostileHalf(20_000));
