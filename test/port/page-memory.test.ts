@@ -29,7 +29,9 @@ const sum = (mappings: readonly Mapping[]): number =>
 
 describe('memory of the native port', () => {
   let port: SocketPort;
-  before(() => (port = openNativePort({ addresses: [loopback(0, 21)], udpPort: testPort(11) })));
+  before(() => {
+    port = openNativePort({ addresses: [loopback(0, 21)], udpPort: testPort(11), shm: false });
+  });
   after(() => port.close());
 
   const allocate = (bytes: number): Uint8Array => new Uint8Array(port.allocate!(bytes));

@@ -23,7 +23,7 @@ export type PortNeed = 'unreachable';
 export interface PortPair {
   readonly a: PacketPort;
   readonly b: PacketPort;
-  /** Longest packets of the paths between them, in bytes, where `addPath` is to be asked for them. */
+  /** Longest packets of the paths between them, in bytes, where `addPath` has to be told. */
   readonly pathBytes?: number;
   /** An address of the family where nothing listens, if the ports hear of that. */
   readonly silentAddress?: string;
