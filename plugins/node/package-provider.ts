@@ -32,7 +32,7 @@ export async function packageProvider(
 ): Promise<ConfiguredProvider> {
   const file = fileOf(from);
   const isFile = file !== undefined;
-  checkParameter(OPERATION, 2, 'from', from, isFile, 'import.meta.url, or the path of a file');
+  checkParameter(OPERATION, 2, 'from', from, isFile, 'the URL of a module, or the path of a file');
   const isText = typeof iaParams === 'string';
   checkParameter(OPERATION, 2, 'iaParams', iaParams, isText, 'text, as in dat.conf');
   const line = { ...API, iaName: name, libPath: name, iaParams, isDefault: true };
