@@ -25,7 +25,14 @@ export class ForwardingPort implements PacketPort {
   readonly listen?: NonNullable<PacketPort['listen']>;
   readonly meet?: NonNullable<PacketPort['meet']>;
 
-  constructor(protected readonly port: PacketPort) {
+  /**
+   * @param channels false for what looks into packets: those through shared memory have their
+   * payload elsewhere, so connections keep to datagrams
+   */
+  constructor(
+    protected readonly port: PacketPort,
+    { channels = true }: { readonly channels?: boolean } = {},
+  ) {
     this.gids = port.gids;
     this.mtuBytes = port.mtuBytes;
     this.counters = port.counters;
@@ -36,7 +43,6 @@ export class ForwardingPort implements PacketPort {
     this.txSegments = port.txSegments;
     // That a port lacks one of these is how it says that it cannot.
     if (port.localMtuBytes !== undefined) this.localMtuBytes = port.localMtuBytes;
-    if (port.channelMtuBytes !== undefined) this.channelMtuBytes = port.channelMtuBytes;
     if (port.clockUs !== undefined) this.clockUs = port.clockUs;
     if (port.readClock) this.readClock = port.readClock.bind(port);
     if (port.release) this.release = port.release.bind(port);
@@ -45,6 +51,8 @@ export class ForwardingPort implements PacketPort {
     if (port.leaveGroup) this.leaveGroup = port.leaveGroup.bind(port);
     if (port.keepParting) this.keepParting = port.keepParting.bind(port);
     if (port.dropParting) this.dropParting = port.dropParting.bind(port);
+    if (!channels) return;
+    if (port.channelMtuBytes !== undefined) this.channelMtuBytes = port.channelMtuBytes;
     if (port.listen) this.listen = port.listen.bind(port);
     if (port.meet) this.meet = port.meet.bind(port);
   }

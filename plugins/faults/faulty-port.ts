@@ -60,7 +60,7 @@ export class FaultyPort extends ForwardingPort {
     port: PacketPort,
     private readonly rules: FaultScript<PacketView, PacketMatch, PacketAction>,
   ) {
-    super(port);
+    super(port, { channels: false });
     this.leaving = new LeavingPackets(port);
     this.local = port.gids.map(ipFromGid);
     const { joinGroup, leaveGroup } = this;

@@ -139,6 +139,8 @@ Sender::Result Sender::send(uint32_t from, uint32_t to) {
       if (result.wouldBlock) break;
       continue;
     }
+    // What was put into channels before a datagram (the last ACK before a DREQ) is seen before it.
+    channels_.publish();
     const Train train =
         nextTrain(&packetPaths_[first], &packetBytes_[first], measured - first, limits_);
     result.next += sendTrain(first, train, &result);
