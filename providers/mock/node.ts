@@ -93,7 +93,7 @@ export class MockNode implements HostNode {
       logger,
       parameters,
       requestPump: () => this.loop.request(),
-      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.loop.close() },
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.endSoon() },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
     });
@@ -125,6 +125,14 @@ export class MockNode implements HostNode {
     }
     hca.publish();
     this.device.raise(AsyncEventType.DEVICE_FATAL);
+  }
+
+  /** What closing has left to be told is told in a step of its own, the last one. */
+  private endSoon(): void {
+    this.fabric.clock.soon(() => {
+      this.driver.pump();
+      this.loop.close();
+    });
   }
 
   /** Ends the device; everything of it is destroyed in order. */
