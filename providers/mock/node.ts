@@ -127,8 +127,9 @@ export class MockNode implements HostNode {
     this.device.raise(AsyncEventType.DEVICE_FATAL);
   }
 
-  /** What closing has left to be told is told in a step of its own, the last one. */
+  /** What closing has left to be told, if anything, is told in a step of its own, the last one. */
   private endSoon(): void {
+    if (this.device.hca.notifications.length === 0) return this.loop.close();
     this.fabric.clock.soon(() => {
       this.driver.pump();
       this.loop.close();
