@@ -74,7 +74,7 @@ describe('A provider of a package by name', () => {
       const wrong = openIa('acme-provider', { from });
       await assert.rejects(wrong, {
         code: 'DAT_INVALID_PARAMETER',
-        message: /from .*import\.meta/,
+        message: /from .*the URL of a module/,
       });
     }
     const alone = openIa('acme-provider', { iaParams: 'x' });
