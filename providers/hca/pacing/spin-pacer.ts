@@ -8,7 +8,7 @@ const IN_A_ROW_US = LIMITS.IDLE_SLICE_US.value;
 const SPINS = SPIN.byFacts;
 const { REST } = SPIN.actions;
 
-/** One for all devices of a process: who looks at several must not rest while one is at work. */
+/** One for all devices of a process: a loop over several must not rest while one is at work. */
 export class SpinPacer {
   private lookedUs = -Infinity;
   /** Since then there have been looks in a row, all of them in vain. */

@@ -36,8 +36,8 @@ int connectAbstract(const char* name, size_t length);
 int acceptFrom(int listener);
 /// Of the process that connected or listened, as it was then.
 int identityOf(int socket, PeerIdentity* identity);
-/// Whether it is of our effective user. Users who are not mapped into our namespace all look alike,
-/// so none of them is.
+/// Whether it is of our effective user. User ids that are not mapped into our namespace all look
+/// alike, so none of them is.
 bool isOwnUser(const PeerIdentity& identity);
 /// -EAGAIN while the peer's queue is full: nothing was sent.
 int sendMessage(int socket, const void* bytes, size_t length, const int* descriptors,

@@ -11,6 +11,7 @@ import type { Kernel } from '../kernel.js';
 import { runPerftest } from './perftest.js';
 import { type Place, placeOf } from './places.js';
 import { WorkerPair } from './workers.js';
+import { positive } from './positive.js';
 
 const KIB = 1024;
 /** 2 B to 1 MiB. */
@@ -112,12 +113,6 @@ function optionsOf(args: readonly string[]): Options {
     .option('--json <file>', 'writes all measurements')
     .parse(args, { from: 'user' })
     .opts<Options>();
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('a positive whole number is due.');
 }
 
 function sizesOf(text: string): number[] {

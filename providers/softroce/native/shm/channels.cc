@@ -165,7 +165,7 @@ const char* Channels::describe(const Channel& channel, const Slot& slot,
   const size_t at = arenaAt_ + arenaUsed_;
   uint8_t* const packet = memory_.arena + at;
   memcpy(packet, slot.header, headerBytes);
-  // Whoever reads headers where payload stands reads what a datagram would have there.
+  // A header that is read where payload stands is what a datagram would have there.
   const bool isShort = payload <= kShortPayload;
   const uint32_t copied = isShort ? payload : static_cast<uint32_t>(Slot::kHeaderBytes);
   memcpy(packet + headerBytes, data, copied);

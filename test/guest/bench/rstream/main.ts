@@ -7,6 +7,7 @@ import type { Kernel } from '../../kernel.js';
 import { Lab } from '../../lab.js';
 import { Ends, type Side, SIDES } from './sides.js';
 import { isTrip, workOf } from './work.js';
+import { positive } from '../positive.js';
 
 const KIB = 1024;
 const MIB = KIB * KIB;
@@ -77,12 +78,6 @@ function optionsOf(args: readonly string[]): Options {
     .option('--rounds <n>', 'interleaved rounds', positive, 3)
     .parse(args, { from: 'user' })
     .opts<Options>();
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value > 0) return value;
-  throw new InvalidArgumentError('a positive whole number is due.');
 }
 
 function sizesOf(text: string): number[] {
