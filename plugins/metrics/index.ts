@@ -49,7 +49,7 @@ const SINK = kindOf<MetricsSink>(
 const US_PER_SECOND = 1e6;
 
 /**
- * The provider with its numbers in a sink; docs/metrics.md has the table of them.
+ * The provider with its numbers in a sink; docs/decorators.md has the table of them.
  * @throws DatError DAT_INVALID_PARAMETER for what is no sink
  */
 export function metrics(provider: ConfiguredProvider, sink: MetricsSink): ConfiguredProvider {

@@ -1,4 +1,4 @@
-/** Every metric; docs/metrics.md is this table. */
+/** Every metric; docs/decorators.md has this table. */
 import type { HistogramDescription, MetricDescription } from './sink.js';
 
 /** From 1 us to 1 s, three to a decade. */

@@ -44,9 +44,9 @@ describe('docs/decorators.md', () => {
   });
 });
 
-describe('the changelog of the SDK in docs/spi.md', () => {
+describe('the changelog of the SDK in docs/versions.md', () => {
   it('begins with the present version', () => {
-    const [, part = ''] = page('spi.md').split('## Versions\n');
+    const [, part = ''] = page('versions.md').split('## The SDK\n');
     const [newest] = rows(part, '');
     assert.equal(newest?.[0], SDK_VERSION);
   });
