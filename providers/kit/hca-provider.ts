@@ -5,18 +5,13 @@ import {
   CM,
   type ConfiguredProvider,
   definePlugin,
-  MAD,
-  PACKET_PORT,
   type PacketPort,
   part,
   token,
-  XRC,
 } from '../../core/spi/index.js';
-import { cm } from '../../plugins/cm/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
 import { type HcaParameters, PARAMETERS, parametersOf } from '../hca/common/parameters.js';
-import { bindNode, monotonicClock } from '../host/index.js';
+import { monotonicClock } from '../host/index.js';
+import { bindHca } from './bind-hca.js';
 import { HcaNode } from './hca-node.js';
 
 export interface HcaProviderOptions {
@@ -58,18 +53,9 @@ export function hcaProvider(options: HcaProviderOptions): ConfiguredProvider {
       deviceKey: key,
       async open(registrar, logger): Promise<void> {
         const opened = await options.port();
-        registrar.bind(PACKET_PORT, () => opened);
-        registrar.bind(
-          node,
-          part(
-            { port: PACKET_PORT },
-            ({ port }) => new HcaNode({ name: `${name} ${key}`, port, logger, parameters }),
-          ),
-        );
-        bindNode(registrar, node, monotonicClock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const makeNode = (port: PacketPort): HcaNode =>
+          new HcaNode({ name: `${name} ${key}`, port, logger, parameters });
+        bindHca(registrar, opened, node, makeNode, monotonicClock);
         registrar.onOpen(
           part({ node, cm: CM }, (made) =>
             made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),

@@ -3,22 +3,15 @@
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
 import { instanceOf, TEXT } from '../../core/spi/checks/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
-import { cm } from '../../plugins/cm/index.js';
 import {
-  CM,
   type DatProviderInit,
   definePlugin,
-  MAD,
-  PACKET_PORT,
-  part,
+  type PacketPort,
   type ProviderInstance,
   token,
-  XRC,
 } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
-import { bindNode } from '../host/index.js';
+import { bindHca } from '../kit/bind-hca.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Fabric } from './fabric.js';
@@ -91,18 +84,9 @@ export const mock = definePlugin(
       relatedTo: (other) => (other as Partial<MockInstance>).fabric === fabric,
       async open(registrar, logger): Promise<void> {
         const port = fabric.openPort({ addresses, ...(mtuBytes !== undefined && { mtuBytes }) });
-        registrar.bind(PACKET_PORT, () => port);
-        registrar.bind(
-          NODE,
-          part(
-            { through: PACKET_PORT },
-            ({ through }) => new MockNode(fabric, { addresses, port, through, logger, parameters }),
-          ),
-        );
-        bindNode(registrar, NODE, fabric.clock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const makeNode = (through: PacketPort): MockNode =>
+          new MockNode(fabric, { addresses, port, through, logger, parameters });
+        bindHca(registrar, port, NODE, makeNode, fabric.clock);
       },
     };
   },

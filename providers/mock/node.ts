@@ -15,8 +15,9 @@ import {
   silentLogger,
   type Timers,
 } from '../../core/spi/index.js';
-import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
-import { EventLoop, type HostNode, ProcessHoldCounter } from '../host/index.js';
+import type { HcaDevice, HcaDriver, HcaParameters } from '../hca/index.js';
+import type { HostNode } from '../host/index.js';
+import { HcaNode } from '../kit/hca-node.js';
 import type { Fabric } from './fabric.js';
 import { FaultScript } from '../hca/faults/fault-script.js';
 import {
@@ -57,18 +58,12 @@ const NODE_OPTIONS = {
 
 export class MockNode implements HostNode {
   readonly port: MemoryPort;
-  readonly driver: HcaDriver;
-  readonly device: HcaDevice;
-  /** The device's wheel: a start outside of the pump asks for one, which arms the loop's timer. */
-  readonly timers: Timers;
-  readonly processHold: ProcessHold;
-  readonly random: Random;
   /**
    * Of send requests: those hit fail, unsent, on a queue pair of any type, and their queue pair
    * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
    */
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
-  private readonly loop: EventLoop;
+  private readonly node: HcaNode;
   private removed = false;
 
   /** @throws SpiError('EADDRINUSE') as `Fabric.openPort`; ('EINVAL') for an option */
@@ -81,33 +76,46 @@ export class MockNode implements HostNode {
     this.port =
       options.port ??
       fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
-    const port = options.through ?? this.port;
-    this.random = fabric.random.fork();
+    const { clock } = fabric;
+    const random = fabric.random.fork();
     const { seed } = fabric.random;
     this.sendFaults = new FaultScript(SEND_FAULTS, seed, (each) => new SeededRandom(each));
-    this.driver = new HcaDriver({
+    this.node = new HcaNode({
       name: options.name ?? `mock ${addresses[0] ?? ''}`,
-      port,
-      clock: fabric.clock,
-      random: this.random,
+      port: options.through ?? this.port,
       logger,
       parameters,
-      requestPump: () => this.loop.request(),
-      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.endSoon() },
+      hooks: { portCounters: MEMORY_PORT_COUNTERS },
+      virtualTime: { clock, calls: virtualCalls(clock), random },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
     });
-    this.device = this.driver.device;
-    // Nothing is polled: no time passes while a port is looked at, and the fabric tells in time.
-    this.loop = new EventLoop(fabric.clock, this.driver, undefined, virtualCalls(fabric.clock));
-    port.watch(this.driver.portHandlers(this.loop.request));
-    this.processHold = new ProcessHoldCounter((alive) => port.setProcessHold(alive));
-    this.timers = this.driver.timers;
     fabric.addNode(this);
   }
 
+  get driver(): HcaDriver {
+    return this.node.driver;
+  }
+
+  get device(): HcaDevice {
+    return this.node.device;
+  }
+
+  get random(): Random {
+    return this.node.random;
+  }
+
+  /** The device's wheel: a start outside of the pump asks for one, which arms the loop's timer. */
+  get timers(): Timers {
+    return this.node.timers;
+  }
+
+  get processHold(): ProcessHold {
+    return this.node.processHold;
+  }
+
   get scheduler(): Scheduler {
-    return this.driver;
+    return this.node.scheduler;
   }
 
   /**
@@ -125,15 +133,6 @@ export class MockNode implements HostNode {
     }
     hca.publish();
     this.device.raise(AsyncEventType.DEVICE_FATAL);
-  }
-
-  /** What closing has left to be told, if anything, is told in a step of its own, the last one. */
-  private endSoon(): void {
-    if (this.device.hca.notifications.length === 0) return this.loop.close();
-    this.fabric.clock.soon(() => {
-      this.driver.pump();
-      this.loop.close();
-    });
   }
 
   /** Ends the device; everything of it is destroyed in order. */

@@ -6,21 +6,17 @@ import {
   CM,
   type DatProviderInit,
   definePlugin,
-  MAD,
-  PACKET_PORT,
+  type PacketPort,
   part,
   type ProviderInstance,
   token,
-  XRC,
 } from '../../core/spi/index.js';
-import { cm } from '../../plugins/cm/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
-import { bindNode, monotonicClock } from '../host/index.js';
+import { monotonicClock } from '../host/index.js';
 import { localAddresses } from './local-addresses.js';
+import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
 import { softroceNode } from './node.js';
 import {
@@ -112,21 +108,10 @@ export const softroce = definePlugin(
           ...(icrcCheck !== undefined && { icrcCheck }),
           shm: shm ?? false,
         });
-        const options = {
-          name: `softroce ${addresses[0] ?? ''}`,
-          port: socketPort,
-          logger,
-          parameters,
-        };
-        registrar.bind(PACKET_PORT, () => socketPort);
-        registrar.bind(
-          NODE,
-          part({ through: PACKET_PORT }, ({ through }) => softroceNode({ ...options, through })),
-        );
-        bindNode(registrar, NODE, monotonicClock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const name = `softroce ${addresses[0] ?? ''}`;
+        const makeNode = (through: PacketPort): HcaNode =>
+          softroceNode({ name, port: socketPort, through, logger, parameters });
+        bindHca(registrar, socketPort, NODE, makeNode, monotonicClock);
         registrar.onOpen(
           part({ node: NODE, cm: CM }, (made) =>
             made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),
