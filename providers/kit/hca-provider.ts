@@ -78,7 +78,10 @@ export function hcaProvider<P extends PacketPort>(
       kind: 'provider',
       sdkVersion: '1.0',
       requires: [],
-      provides: ['rc', 'uc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+      provides: [
+        ...['rc', 'uc', 'ud', 'atomic', 'send-with-invalidate', 'shared-receive-queue'],
+        ...['memory-window', 'mad', 'cm', 'xrc'],
+      ],
     },
     () => ({
       deviceKey: key,
