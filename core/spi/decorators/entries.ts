@@ -47,9 +47,9 @@ export interface ObservedCompletion {
 const FIRST_RECEIVE_OPCODE = 128;
 
 /**
- * Beside the opcode of a request that an observer has made to fail. No verb has that, and it is none
- * of a receive: the device refuses such a request in its turn, and ends its queue pair in the right
- * order; observers beneath still see what it was.
+ * Beside the opcode of a request that an observer has made to fail. No verb has that, and it is
+ * none of a receive: the device refuses such a request in its turn, and ends its queue pair in the
+ * right order; observers beneath still see what it was.
  */
 export const REFUSED = 0x40;
 
