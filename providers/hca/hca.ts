@@ -114,7 +114,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.sharedReceives = new SharedReceiveTable(random);
     this.multicast = new MulticastTable(port);
     this.paths = new PeerPaths({
-      addPath: (gid, localGidIndex, mtuBytes) => port.addPath(gid, localGidIndex, mtuBytes),
+      addPath: (...destination) => port.addPath(...destination),
       releasePath: (path) => this.releasePath(path),
     });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));

@@ -23,7 +23,8 @@ export interface NativePortHandle extends NativeChannelCalls {
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;
   removeRegion(region: number): void;
-  addPath(gid: Uint8Array, udpPort: number, localIndex: number, overChannel: boolean): number;
+  /** @param channel that leads there, or -1 for UDP */
+  addPath(gid: Uint8Array, udpPort: number, localIndex: number, channel: number): number;
   removePath(path: number): void;
   watch(
     onReadable: () => void,

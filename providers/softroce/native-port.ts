@@ -16,6 +16,7 @@ import {
   silentLogger,
   SpiError,
 } from '../../core/spi/index.js';
+import { slotOfQpn } from '../../core/spi/internal/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
 import { watchSignals } from './parting-signals.js';
@@ -128,17 +129,21 @@ class NativePort implements SocketPort {
     const shm = options.mtuBytes === undefined ? shmOptionsOf(options.shm) : undefined;
     if (shm !== undefined) {
       this.channels = new NativeChannels(this.native, shm);
-      this.meetings = this.meetingsOf(this.channels, shm);
+      this.meetings = this.meetingsOf(this.channels, shm, options.group?.slot);
       this.channelMtuBytes = CHANNEL_MTU_BYTES;
     }
   }
 
-  private meetingsOf(channels: NativeChannels, { arenaBytes }: ShmOptions): Meetings {
+  private meetingsOf(
+    channels: NativeChannels,
+    { arenaBytes }: ShmOptions,
+    slot: number | undefined,
+  ): Meetings {
     const { addon, native, gids, udpPort, logger } = this;
     const meetings = new Meetings({
       sockets: addon,
       channels,
-      self: { slot: 0, gids, udpPort },
+      self: { slot, gids, udpPort },
       logger,
       segments: () =>
         native.segments().map(([segment, descriptor, bytes]) => ({ segment, descriptor, bytes })),
@@ -216,13 +221,14 @@ class NativePort implements SocketPort {
     this.native.removeRegion(region);
   }
 
-  addPath(gid: Gid, localGidIndex: number, mtuBytes = this.mtuBytes): number {
+  addPath(gid: Gid, localGidIndex: number, mtuBytes = this.mtuBytes, destinationQpn = 0): number {
     const { native, udpPort } = this;
     const overChannel = mtuBytes === CHANNEL_MTU_BYTES;
     // A path over a channel ends with it: those of a later one are others.
-    const channel = overChannel ? native.channelTo(gid, udpPort) : -1;
+    const channel = overChannel ? native.channelTo(gid, udpPort, slotOfQpn(destinationQpn)) : -1;
+    if (overChannel && channel < 0) throw new RangeError('no channel leads there');
     const kind = overChannel ? `channel ${channel}` : '';
-    const create = (): number => native.addPath(gid, udpPort, localGidIndex, overChannel);
+    const create = (): number => native.addPath(gid, udpPort, localGidIndex, channel);
     return this.paths.add(gid, localGidIndex, create, kind);
   }
 

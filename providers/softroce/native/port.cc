@@ -233,8 +233,8 @@ void Port::closeChannel(Channel* channel) {
   uv_async_send(&wake_);
 }
 
-Channel* Port::channelTo(const Endpoint& address) {
-  Channel* const channel = channels_->to(address);
+Channel* Port::channelTo(const Endpoint& address, int32_t slot) {
+  Channel* const channel = channels_->to(address, slot);
   if (!channel) return nullptr;
   channel->lookForEnd();
   if (channel->isAlive()) return channel;

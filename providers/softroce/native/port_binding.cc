@@ -154,17 +154,19 @@ napi_value allocate(napi_env env, napi_callback_info info) {
   return call.port->arena()->allocate(env, static_cast<size_t>(bytes));
 }
 
-/// addPath(gid, port, localIndex, overChannel)
+/// addPath(gid, port, localIndex, channel): the number of a channel, or -1 for UDP
 napi_value addPath(napi_env env, napi_callback_info info) {
   const Call<4> call(env, info);
   if (!call.port) return throwRange(env, "the port is closed");
   const uint32_t local = toUint32(env, call.arguments[2]);
   if (local >= call.port->addresses()) return throwRange(env, "no such local address");
   const Endpoint destination = toEndpoint(env, call.arguments[0], call.arguments[1]);
-  bool overChannel = false;
-  napi_get_value_bool(env, call.arguments[3], &overChannel);
-  Channel* const channel = overChannel ? call.port->channelTo(destination) : nullptr;
-  if (overChannel && !channel) return throwRange(env, "no channel leads there");
+  int32_t number = -1;
+  napi_get_value_int32(env, call.arguments[3], &number);
+  Channel* const channel =
+      number < 0 ? nullptr : call.port->channels().find(static_cast<uint32_t>(number));
+  const bool leadsThere = channel && channel->isAlive() && channel->addressOf(destination) >= 0;
+  if (number >= 0 && !leadsThere) return throwRange(env, "no channel leads there");
   return unsignedNumber(env, call.port->sender().addPath(destination, local, channel));
 }
 
