@@ -42,11 +42,27 @@ import { Meetings } from './shm/meetings.js';
 import { NativeChannels } from './shm/native-channels.js';
 import { type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 
+/** What the port has of an address that processes share. */
+export interface PortGroup {
+  /** The process's number among them: see `DeviceShare`. */
+  readonly slot: number;
+  /**
+   * Its sockets, in the order of the addresses and bound to them (`bindGroupSocket`). The port
+   * takes duplicates: these stay the caller's.
+   */
+  readonly descriptors: readonly number[];
+}
+
+export interface NativePortOptions extends SocketPortOptions {
+  /** Default: the addresses are bound for this port alone. */
+  readonly group?: PortGroup;
+}
+
 /**
  * Opens a port on every address, or on none.
  * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP without the addon
  */
-export function openNativePort(options: SocketPortOptions): SocketPort {
+export function openNativePort(options: NativePortOptions): SocketPort {
   const addon = loadNativeAddon();
   if (!addon) {
     throw new SpiError('EOPNOTSUPP', `the native port is not there: ${nativeAddonProblem() ?? ''}`);
@@ -82,7 +98,7 @@ class NativePort implements SocketPort {
   private saidSegmentationOff = false;
   private closed: Promise<void> | undefined;
 
-  constructor(addon: NativeAddon, options: SocketPortOptions) {
+  constructor(addon: NativeAddon, options: NativePortOptions) {
     const { gids, udpPort } = checkOptions(options);
     const links = gids.map((gid) => addon.findLink(gid));
     const arrays = allocatePortArrays(addon.arenaBytes);
@@ -277,29 +293,36 @@ function openHandle(
   addon: NativeAddon,
   gids: readonly Gid[],
   links: readonly ([number, number] | undefined)[],
-  options: SocketPortOptions,
+  options: NativePortOptions,
   maxPacketBytes: number,
   arrays: NativeArrays,
 ): NativePortHandle {
-  const { udpPort = ROCE_UDP_PORT, icrcCheck } = options;
+  const { udpPort = ROCE_UDP_PORT, icrcCheck, group } = options;
   const exact = icrcCheck === 'exact';
   const gidBytes = new Uint8Array(16 * gids.length);
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
+  const sockets = Uint32Array.from(group?.descriptors ?? []);
   try {
     const clock = clockOffsetUs();
-    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clock);
+    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clock, sockets);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
     const address = gid ? ipFromGid(gid) : '';
-    throw exact && isPermission(error)
+    if (group && codeOf(error) === 'EINVAL') throw wrongSocket(error, address, udpPort);
+    throw exact && codeOf(error) === 'EPERM'
       ? noRawSocket(error, address)
       : bindError(error, address, udpPort);
   }
 }
 
-function isPermission(error: unknown): boolean {
-  return (error as { code?: string }).code === 'EPERM';
+function codeOf(error: unknown): string | undefined {
+  return (error as { code?: string }).code;
+}
+
+function wrongSocket(cause: unknown, address: string, udpPort: number): SpiError {
+  const message = `no socket bound to ${address}, UDP port ${udpPort}, was given for it`;
+  return new SpiError('EINVAL', message, { cause });
 }
 
 const RAW_SOCKET_HINT =

@@ -263,7 +263,7 @@ napi_value portObject(napi_env env, Port* port) {
 }  // namespace
 
 napi_value openPort(napi_env env, napi_callback_info info) {
-  const Call<7> call(env, info);
+  const Call<8> call(env, info);
   const napi_value* arguments = call.arguments;
   const Bytes gids = toBytes(env, arguments[0]);
   const Bytes scopeBytes = toBytes(env, arguments[1]);
@@ -278,6 +278,14 @@ napi_value openPort(napi_env env, napi_callback_info info) {
     memcpy(locals[i].gid, gids.data + 16 * i, 16);
     locals[i].port = static_cast<uint16_t>(toUint32(env, arguments[2]));
   }
+  const Bytes descriptorBytes = toBytes(env, arguments[7]);
+  if (descriptorBytes.length != 0 && descriptorBytes.length != 4 * addresses) {
+    return throwRange(env, "one socket for each address");
+  }
+  std::vector<uint32_t> descriptors(descriptorBytes.length / 4);
+  if (!descriptors.empty()) {
+    memcpy(descriptors.data(), descriptorBytes.data, descriptorBytes.length);
+  }
   std::vector<napi_ref> references;
   const PortMemory memory = shareMemory(env, arguments[4], &references);
   Port* port = new Port(env, memory, references);
@@ -291,7 +299,8 @@ napi_value openPort(napi_env env, napi_callback_info info) {
   size_t failed = 0;
   bool exactIcrc = false;
   napi_get_value_bool(env, arguments[5], &exactIcrc);
-  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), exactIcrc, &failed);
+  const int error = port->open(locals, scopes, descriptors, toUint32(env, arguments[3]), exactIcrc,
+                               &failed);
   if (error != 0) {
     port->letGo();
     throwErrno(env, error, failed);

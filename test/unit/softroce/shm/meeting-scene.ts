@@ -48,6 +48,10 @@ class FakeSocket implements UnixSocket {
     return first;
   }
 
+  take(): UnixMessage | undefined | null {
+    return this.receive();
+  }
+
   identity(): { pid: number; uid: number; isOwnUser: boolean } {
     return { pid: 1, uid: this.isOwnUser ? 0 : 1, isOwnUser: this.isOwnUser };
   }
