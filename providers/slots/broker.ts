@@ -3,11 +3,11 @@
  * and sees to what a killed process leaves (rows of slot-table.ts). Any of them can be it: what it
  * must know is in the shared table, and every process has the sockets.
  */
+import type { ConnectionRecord, HandedPacket } from '../../core/spi/index.js';
 import { dropClaims } from './claims.js';
-import { type ConnectionRecord, takeConnections } from './connections.js';
+import { takeConnections } from './connections.js';
 import type { GroupHost, Link } from './group-host.js';
 import {
-  type HandedPacket,
   type Hello,
   MAX_SLOTS,
   NO_SLOT,

@@ -3,18 +3,8 @@
  * end one whose process was killed. A process takes blocks of records and writes only in its own,
  * so nothing is locked; a block stays its until it ends.
  */
+import type { ConnectionRecord } from '../../core/spi/index.js';
 import { BLOCK_CONNECTIONS, BLOCKS, CONNECTIONS, type TableMemory } from './table-layout.js';
-
-/** What a DREQ says of a connection, and where it goes. */
-export interface ConnectionRecord {
-  readonly localQpn: number;
-  readonly remoteQpn: number;
-  readonly localCommId: number;
-  readonly remoteCommId: number;
-  readonly peerGid: Uint8Array;
-  readonly localGid: Uint8Array;
-  readonly pkey: number;
-}
 
 const GID_BYTES = 16;
 
@@ -39,10 +29,9 @@ export class ConnectionRecords {
     words[at + 2] = record.remoteQpn;
     words[at + 3] = record.localCommId;
     words[at + 4] = record.remoteCommId;
-    words[at + 5] = record.pkey;
+    words[at + 5] = record.localGidIndex;
     const bytes = new Uint8Array(words.buffer);
     bytes.set(record.peerGid, 4 * (at + 8));
-    bytes.set(record.localGid, 4 * (at + 12));
     Atomics.store(words, at, 1);
     return true;
   }
@@ -84,16 +73,14 @@ export function takeConnections(table: TableMemory, slot: number): ConnectionRec
 
 function readRecord({ words }: TableMemory, at: number): ConnectionRecord {
   const bytes = new Uint8Array(words.buffer);
-  const gidAt = (word: number): Uint8Array => bytes.slice(4 * word, 4 * word + GID_BYTES);
   const word = (index: number): number => words[at + index] ?? 0;
   return {
     localQpn: word(1),
     remoteQpn: word(2),
     localCommId: word(3),
     remoteCommId: word(4),
-    pkey: word(5),
-    peerGid: gidAt(at + 8),
-    localGid: gidAt(at + 12),
+    localGidIndex: word(5),
+    peerGid: bytes.slice(4 * (at + 8), 4 * (at + 8) + GID_BYTES),
   };
 }
 

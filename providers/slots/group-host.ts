@@ -2,8 +2,7 @@
  * What a process that shares a device has of the system: sockets of the group, a name that one
  * process of all has, memory, time. Descriptors are numbers that mean something to the host alone.
  */
-import type { ConnectionRecord } from './connections.js';
-import type { HandedPacket } from './messages.js';
+import type { ConnectionRecord, HandedPacket } from '../../core/spi/index.js';
 
 /** Whole messages with descriptors, to one other process: as `UnixSocket` of providers/host. */
 export interface Link {

@@ -3,7 +3,7 @@
  * is its own from then on, whatever becomes of the others: when the broker is gone, one of those
  * that are left takes the name, and nothing moves.
  */
-import { SpiError } from '../../core/spi/index.js';
+import { type HandedPacket, SpiError } from '../../core/spi/index.js';
 import { Broker } from './broker.js';
 import { dropClaims } from './claims.js';
 import { takeConnections } from './connections.js';
@@ -15,7 +15,6 @@ import {
   type MemberState,
 } from './member-table.js';
 import {
-  type HandedPacket,
   MAX_HANDED_BYTES,
   MAX_SLOTS,
   NO_SLOT,

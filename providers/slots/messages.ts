@@ -12,11 +12,11 @@
  *              descriptor: the table. All places have been sent before.
  *     REFUSED  slot: 0   8  reason u16   10  0, 6 bytes
  *     PACKET   slot: whose it is   8  source UDP port u16   10  local GID index u8
- *              11  traffic class u8   12  0 u32   16  source GID, 16 bytes
+ *              11  0, 5 bytes   16  source GID, 16 bytes
  *              32  packet from its BTH on, 12 to 4,064 bytes
  *     GOODBYE  slot: the sender's. It has ended its connections itself.
  */
-import type { Gid } from '../../core/spi/index.js';
+import type { HandedPacket } from '../../core/spi/index.js';
 
 const MAGIC = 0x544c5344;
 /** Another version is another protocol: its messages are not read. */
@@ -67,17 +67,6 @@ const REFUSALS: readonly Refusal[] = ['full', 'unknown', 'failed'];
 export interface RefusedMessage {
   readonly kind: 'REFUSED';
   readonly reason: Refusal;
-}
-
-/** A packet that came to a process that it is not for. */
-export interface HandedPacket {
-  readonly sourceGid: Gid;
-  readonly sourcePort: number;
-  readonly localGidIndex: number;
-  /** The IPv4 TOS octet, or IPv6's traffic class: DSCP and ECN. */
-  readonly trafficClass: number;
-  /** From the BTH on. */
-  readonly bytes: Uint8Array;
 }
 
 export interface PacketMessage {
@@ -136,7 +125,6 @@ export function emitMessage(message: SlotsMessage): Uint8Array {
 function emitPacket(packet: HandedPacket, view: DataView, bytes: Uint8Array): void {
   view.setUint16(8, packet.sourcePort, true);
   view.setUint8(10, packet.localGidIndex);
-  view.setUint8(11, packet.trafficClass);
   bytes.set(packet.sourceGid, 16);
   bytes.set(packet.bytes, PACKET_BYTES);
 }
@@ -206,14 +194,13 @@ function parsePacket(view: DataView, bytes: Uint8Array): PacketMessage | undefin
   const slot = slotIn(view, bytes.length);
   const localGidIndex = view.getUint8(10);
   const sourcePort = view.getUint16(8, true);
-  if (slot === undefined || localGidIndex >= MAX_ADDRESSES || !isZero(bytes, 12, 16)) {
+  if (slot === undefined || localGidIndex >= MAX_ADDRESSES || !isZero(bytes, 11, 16)) {
     return undefined;
   }
   const packet: HandedPacket = {
     sourceGid: bytes.slice(16, 16 + GID_BYTES),
     sourcePort,
     localGidIndex,
-    trafficClass: view.getUint8(11),
     bytes: bytes.slice(PACKET_BYTES),
   };
   return { kind: 'PACKET', slot, packet };

@@ -8,8 +8,8 @@
  *     listeners    4,096 of 8 words  owner, 0, service id (low, high), mask (low, high), 0, 0
  *     classes      256 of 2 words    owner, key
  *     blocks       1,024 of 1 word   owner of 64 connections
- *     connections  65,536 of 16      live, local QPN, remote QPN, local and remote communication
- *                  words             id, P_Key, 0, 0, peer's GID (4), local GID (4)
+ *     connections  65,536 of 12      live, local QPN, remote QPN, local and remote communication
+ *                  words             id, local GID index, 0, 0, peer's GID (4)
  *
  * An owner is a slot plus 1; 0 is nobody's. An entry is there or not by its first word alone, which
  * is written last when it comes and first when it goes: a process that is killed in mid-write
@@ -29,7 +29,7 @@ export const BLOCKS = { COUNT: 1024, AT: CLASSES.AT + 256 * 2 } as const;
 export const BLOCK_CONNECTIONS = 64;
 export const CONNECTIONS = {
   COUNT: BLOCKS.COUNT * BLOCK_CONNECTIONS,
-  WORDS: 16,
+  WORDS: 12,
   AT: BLOCKS.AT + BLOCKS.COUNT,
 } as const;
 
