@@ -1,5 +1,12 @@
 /** The software HCA on a packet port of any kind, driven by the event loop. */
-import type { Logger, PacketPort, Scheduler, Timers } from '../../core/spi/index.js';
+import type {
+  DeviceShare,
+  HandedPacket,
+  Logger,
+  PacketPort,
+  Scheduler,
+  Timers,
+} from '../../core/spi/index.js';
 import { type DeviceHooks, type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
 import { LIMITS, SpinPacer } from '../hca/pacing/index.js';
 import {
@@ -31,6 +38,8 @@ export interface HcaNodeOptions {
    * vain. Absent where the port cannot; it is polled on, then.
    */
   readonly rest?: ((mostUs: number) => void) | undefined;
+  /** Where other processes have the device, too. */
+  readonly share?: DeviceShare | undefined;
 }
 
 export class HcaNode implements HostNode {
@@ -45,7 +54,7 @@ export class HcaNode implements HostNode {
   private readonly loop: EventLoop;
   private noExit: (() => void) | undefined = undefined;
 
-  constructor({ name, port, logger, parameters, hooks, rest }: HcaNodeOptions) {
+  constructor({ name, port, logger, parameters, hooks, rest, share }: HcaNodeOptions) {
     this.port = port;
     this.driver = new HcaDriver({
       name,
@@ -54,6 +63,7 @@ export class HcaNode implements HostNode {
       random: this.random,
       logger,
       parameters,
+      share,
       requestPump: () => this.loop.request(),
       ...(rest && {
         onSpin: (busy, nowUs) => {
@@ -83,6 +93,11 @@ export class HcaNode implements HostNode {
       goodbyes(() => monotonicClock.now() < startUs + GOODBYES_US);
       this.driver.sendLast(startUs + GOODBYES_US + LAST_SENDS_US);
     });
+  }
+
+  /** A packet that came to another process of the device. Not from inside of a call to it. */
+  takeHanded(packet: HandedPacket): void {
+    if (!this.driver.isClosing) this.driver.takeHanded(packet);
   }
 
   private close(): void {
