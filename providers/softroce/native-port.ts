@@ -52,6 +52,8 @@ export interface PortGroup {
    * takes duplicates: these stay the caller's.
    */
   readonly descriptors: readonly number[];
+  /** The sockets are read no more. */
+  readonly onClosed?: () => void;
 }
 
 export interface NativePortOptions extends SocketPortOptions {
@@ -98,6 +100,7 @@ class NativePort implements SocketPort {
   private readonly logger: Logger;
   private saidSegmentationOff = false;
   private closed: Promise<void> | undefined;
+  private readonly onClosed: (() => void) | undefined;
 
   constructor(addon: NativeAddon, options: NativePortOptions) {
     const { gids, udpPort } = checkOptions(options);
@@ -113,6 +116,7 @@ class NativePort implements SocketPort {
     this.mtuBytes = Math.min(...mtus);
     this.addon = addon;
     this.udpPort = udpPort;
+    this.onClosed = options.group?.onClosed;
     this.paths = new PathTable(gids);
     this.logger = options.logger ?? silentLogger;
     this.rxArena = arrays.rxArena;
@@ -266,7 +270,10 @@ class NativePort implements SocketPort {
     this.closed ??= new Promise((resolve) => {
       this.counters.freeze();
       this.meetings?.close();
-      this.native.close(resolve);
+      this.native.close(() => {
+        this.onClosed?.();
+        resolve();
+      });
     });
     return this.closed;
   }
