@@ -10,7 +10,7 @@ import { GroupMember, type Membership } from '../../slots/member.js';
 import { loadNativeAddon, nativeAddonProblem } from '../native-addon.js';
 import type { PortGroup } from '../native-port.js';
 import { NameLock } from './name-lock.js';
-import { type DeviceOfGroup, SharedDevice } from './shared-device.js';
+import { type DeviceOfGroup, SharedDevice } from '../../slots/shared-device.js';
 import { SocketGroupHost } from './socket-group-host.js';
 
 /** Node ends a process that waits for nothing: a shared device that opens is waited for. */

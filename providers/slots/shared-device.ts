@@ -6,11 +6,11 @@ import type {
   DeviceShare,
   HandedPacket,
   Logger,
-} from '../../../core/spi/index.js';
-import { Claims, classOwnerOf, listenerOf, type TableLock } from '../../slots/claims.js';
-import { ConnectionRecords } from '../../slots/connections.js';
-import type { GroupMember, Membership } from '../../slots/member.js';
-import { type Directory, ownerOf } from '../../slots/steering.js';
+} from '../../core/spi/index.js';
+import { Claims, classOwnerOf, listenerOf, type TableLock } from './claims.js';
+import { ConnectionRecords } from './connections.js';
+import type { GroupMember, Membership } from './member.js';
+import { type Directory, ownerOf } from './steering.js';
 
 export class SharedDevice implements DeviceShare {
   readonly slot: number;
