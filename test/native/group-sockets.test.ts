@@ -9,6 +9,8 @@ import { createInterface } from 'node:readline';
 import { Worker } from 'node:worker_threads';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
+import { slotOf, steeringProgram } from '../../providers/slots/steering.js';
+import { pattern } from '../compliance/port/harness.js';
 import { leaveOut } from '../support/left-out.js';
 import { loopback, testPort } from '../support/loopback.js';
 import { nativeAddon } from './addon.js';
@@ -20,6 +22,30 @@ const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
 
 /** ldb [5]; ret A: the top byte of the destination QPN. */
 const BY_QPN = Uint32Array.of(0x30, 0, 0, 5, 0x16, 0, 0, 0);
+
+const programFor = (home: number): Uint32Array => Uint32Array.from(steeringProgram(home).flat());
+const PLACES = 8;
+
+/** A packet, whole or cut short, whose every way to a slot leads to one of the PLACES. */
+function somePacket(random: Uint8Array): Uint8Array {
+  const dice = (at: number, sides: number): number => (random[at] ?? 0) % sides;
+  const packet = random.slice(0, dice(0, 3) > 0 ? 64 : dice(1, 65));
+  const set = (at: number, value: number): void => {
+    if (at < packet.length) packet[at] = value;
+  };
+  for (const at of [5, 28, 44, 48]) set(at, dice(at, PLACES));
+  if (dice(2, 4) === 0) return packet;
+  // To QP1, mostly: of the CM or of another class, request or response, with or without ids.
+  set(5, 0);
+  set(6, 0);
+  set(7, dice(3, 8) === 0 ? 2 : 1);
+  set(21, dice(4, 4) === 0 ? random[6]! : 7);
+  set(23, dice(8, 2) === 0 ? 0x83 : 3);
+  set(36, 0);
+  set(37, 0x10 + dice(9, 12));
+  if (dice(10, 4) === 0) for (let at = 48; at < 52; at++) set(at, 0);
+  return packet;
+}
 
 let names = 0;
 const newName = (): string => `dapl-test/group/${process.pid}/${names++}`;
@@ -45,6 +71,10 @@ class Group {
   async send(slot: number): Promise<void> {
     const packet = new Uint8Array(16);
     packet[5] = slot;
+    await this.sendPacket(packet);
+  }
+
+  async sendPacket(packet: Uint8Array): Promise<void> {
     await new Promise((sent) => this.sender.send(packet, UDP_PORT, this.address, sent));
   }
 
@@ -145,6 +175,26 @@ for (const [family, address] of families) {
         const toTwo = Uint32Array.of(0x06, 0, 0, 2);
         nativeAddon().attachSteering(group.sockets[1] ?? -1, toTwo);
         assert.deepEqual(await group.whereTheyCome(), [2, 2, 2]);
+      });
+    });
+
+    it('steers as slotOf says, whatever comes', async () => {
+      await withGroup(address, PLACES, async (group) => {
+        const random = new Uint8Array(pattern(65_536, 61).buffer);
+        const reached = new Map<number, number>();
+        for (const home of [0, 5]) {
+          nativeAddon().attachSteering(group.sockets[1] ?? -1, programFor(home));
+          for (let i = 0; i < 1_500; i++) {
+            const packet = somePacket(random.subarray(i * 17));
+            const slot = slotOf(packet, home);
+            assert.ok(slot < PLACES);
+            await group.sendPacket(packet);
+            const found = group.sockets.findIndex((socket) => nativeAddon().drain(socket) > 0);
+            assert.equal(found, slot, Buffer.from(packet).toString('hex'));
+            reached.set(slot, (reached.get(slot) ?? 0) + 1);
+          }
+        }
+        assert.equal(reached.size, PLACES, 'every place has had some');
       });
     });
 

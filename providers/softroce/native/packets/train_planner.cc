@@ -3,11 +3,13 @@
 namespace dapl {
 namespace {
 
-/// Offsets in a MAD of what tells whose it is (IBTA 13.4.2, 12.6): class, the top byte of the
-/// transaction id, the low byte of the attribute id, the top bytes of both communication ids.
-constexpr size_t kMadMarks[] = {1, 8, 17, 24, 28};
-constexpr size_t kMarkedBytes = 29;
-constexpr uint64_t kManagement = uint64_t{1} << 48;
+/// Offsets in a MAD of what tells whose it is (IBTA 13.4.3, 12.6): class, method, the top byte of
+/// the transaction id, the low byte of the attribute id, the top bytes of both communication ids.
+constexpr size_t kMadMarks[] = {1, 3, 8, 17, 24, 28};
+constexpr size_t kRemoteId = 28;
+constexpr size_t kMarkedBytes = 32;
+constexpr uint64_t kManagement = uint64_t{1} << 56;
+constexpr uint64_t kNoRemoteId = uint64_t{1} << 48;
 
 }  // namespace
 
@@ -15,7 +17,9 @@ uint64_t madMark(const uint8_t* mad, size_t bytes) {
   if (!mad || bytes < kMarkedBytes) return kManagement;
   uint64_t mark = 0;
   for (const size_t at : kMadMarks) mark = mark << 8 | mad[at];
-  return kManagement | mark;
+  const uint8_t* const remote = mad + kRemoteId;
+  const bool isNone = (remote[0] | remote[1] | remote[2] | remote[3]) == 0;
+  return kManagement | (isNone ? kNoRemoteId : 0) | mark;
 }
 
 Train nextTrain(const Planned& packets, TrainLimits limits) {

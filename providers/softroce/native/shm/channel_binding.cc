@@ -101,7 +101,7 @@ napi_value channelTo(napi_env env, napi_callback_info info) {
   const Endpoint address = toEndpoint(env, call.arguments[0], call.arguments[1]);
   const int32_t slot = toInt32(env, call.arguments[2]);
   Channel* const channel = call.port ? call.port->channelTo(address, slot) : nullptr;
-  return number(env, channel ? channel->number() : -1);
+  return number(env, channel ? static_cast<double>(channel->number()) : -1);
 }
 
 /// useSegment(channel, segment)
