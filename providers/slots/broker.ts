@@ -7,13 +7,7 @@ import type { ConnectionRecord, HandedPacket } from '../../core/spi/index.js';
 import { dropClaims } from './claims.js';
 import { takeConnections } from './connections.js';
 import type { GroupHost, Link } from './group-host.js';
-import {
-  type Hello,
-  MAX_SLOTS,
-  NO_SLOT,
-  parseMessage,
-  type SlotsMessage,
-} from './messages.js';
+import { type Hello, MAX_SLOTS, NO_SLOT, parseMessage, type SlotsMessage } from './messages.js';
 import { Outbox } from './outbox.js';
 import type { Places } from './places.js';
 import {

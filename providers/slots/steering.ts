@@ -72,31 +72,36 @@ const JUMP_SET = 0x45;
 const RETURN_A = 0x16;
 const RETURN = 0x06;
 
-const SOURCE: readonly (readonly [code: number, k: number, jt?: string, jf?: string, label?: string])[] =
-  [
-    [LOAD_BYTE, AT.QPN_TOP],
-    [JUMP_EQUAL, 0, 'own', 'slot'],
-    [LOAD_WORD, AT.QPN_WORD, '', '', 'own'],
-    [AND, QPN_MASK],
-    [JUMP_EQUAL, GSI_QPN, 'management', 'first'],
-    [LOAD_BYTE, AT.CLASS, '', '', 'management'],
-    [JUMP_EQUAL, CM_CLASS, 'cm', 'other'],
-    [LOAD_BYTE, AT.METHOD, '', '', 'other'],
-    [JUMP_SET, RESPONSE_BIT, 'transaction', 'home'],
-    [LOAD_HALF, AT.ATTRIBUTE, '', '', 'cm'],
-    [JUMP_EQUAL, REQ, 'home', ''],
-    [JUMP_EQUAL, SIDR_REQ, 'home', ''],
-    [JUMP_EQUAL, SIDR_REP, 'asker', ''],
-    [LOAD_WORD, AT.REMOTE_COMM_ID],
-    [JUMP_EQUAL, 0, 'transaction', ''],
-    [LOAD_BYTE, AT.REMOTE_COMM_ID],
-    [RETURN_A, 0, '', '', 'slot'],
-    [LOAD_BYTE, AT.LOCAL_COMM_ID, '', '', 'asker'],
-    [RETURN_A, 0],
-    [LOAD_BYTE, AT.TRANSACTION_ID, '', '', 'transaction'],
-    [RETURN_A, 0],
-    [RETURN, 0, '', '', 'first'],
-  ];
+const SOURCE: readonly (readonly [
+  code: number,
+  k: number,
+  jt?: string,
+  jf?: string,
+  label?: string,
+])[] = [
+  [LOAD_BYTE, AT.QPN_TOP],
+  [JUMP_EQUAL, 0, 'own', 'slot'],
+  [LOAD_WORD, AT.QPN_WORD, '', '', 'own'],
+  [AND, QPN_MASK],
+  [JUMP_EQUAL, GSI_QPN, 'management', 'first'],
+  [LOAD_BYTE, AT.CLASS, '', '', 'management'],
+  [JUMP_EQUAL, CM_CLASS, 'cm', 'other'],
+  [LOAD_BYTE, AT.METHOD, '', '', 'other'],
+  [JUMP_SET, RESPONSE_BIT, 'transaction', 'home'],
+  [LOAD_HALF, AT.ATTRIBUTE, '', '', 'cm'],
+  [JUMP_EQUAL, REQ, 'home', ''],
+  [JUMP_EQUAL, SIDR_REQ, 'home', ''],
+  [JUMP_EQUAL, SIDR_REP, 'asker', ''],
+  [LOAD_WORD, AT.REMOTE_COMM_ID],
+  [JUMP_EQUAL, 0, 'transaction', ''],
+  [LOAD_BYTE, AT.REMOTE_COMM_ID],
+  [RETURN_A, 0, '', '', 'slot'],
+  [LOAD_BYTE, AT.LOCAL_COMM_ID, '', '', 'asker'],
+  [RETURN_A, 0],
+  [LOAD_BYTE, AT.TRANSACTION_ID, '', '', 'transaction'],
+  [RETURN_A, 0],
+  [RETURN, 0, '', '', 'first'],
+];
 
 /** @param home the slot that takes what is for none: 0 to 254 */
 export function steeringProgram(home = 0): Instruction[] {

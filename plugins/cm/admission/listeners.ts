@@ -1,5 +1,10 @@
 /** The listeners by service id, and the requests that each has not answered yet. */
-import { type CmListener, type CmListenOptions, type DeviceShare, SpiError } from '../../../core/spi/index.js';
+import {
+  type CmListener,
+  type CmListenOptions,
+  type DeviceShare,
+  SpiError,
+} from '../../../core/spi/index.js';
 import { checkRange, checkServiceId } from '../common/checks.js';
 import { serviceName } from '../wire/service-id.js';
 import { Backlog } from './shares.js';

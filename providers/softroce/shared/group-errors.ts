@@ -7,9 +7,13 @@ export function notShared(gid: Gid, udpPort: number, users: readonly number[]): 
   const where = `${ipFromGid(gid)}, UDP port ${udpPort}`;
   const others = users.filter((uid) => uid !== own);
   if (others.length > 0) {
-    return new SpiError('EADDRINUSE', `${where} is in use by a program of user ${others.join(', ')}`, {
-      hint: 'programs that share an address are of one user; take another address',
-    });
+    return new SpiError(
+      'EADDRINUSE',
+      `${where} is in use by a program of user ${others.join(', ')}`,
+      {
+        hint: 'programs that share an address are of one user; take another address',
+      },
+    );
   }
   return new SpiError('EADDRINUSE', `${where} is in use by a program that does not share it`, {
     hint: 'open it with shared: true there too, with the same addresses in the same order',
