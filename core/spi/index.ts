@@ -9,6 +9,7 @@ export * from './time/clock.js';
 export * from './cm.js';
 export * from './define-plugin.js';
 export * from './device.js';
+export * from './device-share.js';
 export * from './forwarding-port.js';
 export * from './grh.js';
 export * from './ia-params.js';

@@ -1,5 +1,14 @@
 /** The software HCA on a packet port of any kind, driven by the event loop. */
-import type { Clock, Logger, PacketPort, Random, Scheduler, Timers } from '../../core/spi/index.js';
+import type {
+  Clock,
+  DeviceShare,
+  HandedPacket,
+  Logger,
+  PacketPort,
+  Random,
+  Scheduler,
+  Timers,
+} from '../../core/spi/index.js';
 import {
   type DeviceHooks,
   type HcaDevice,
@@ -39,7 +48,7 @@ export interface HcaNodeOptions {
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
   /** What the port has beside the contract. */
-  readonly hooks?: Omit<DeviceHooks, 'onClosed'>;
+  readonly hooks?: DeviceHooks;
   /**
    * Sleeps until a packet comes, for so many microseconds at most: for a consumer that polls in
    * vain. Absent where the port cannot; it is polled on, then.
@@ -48,6 +57,8 @@ export interface HcaNodeOptions {
   /** Default: the machine's time and chance. */
   readonly virtualTime?: VirtualTime;
   readonly sendFault?: NonNullable<HcaDriverOptions['sendFault']>;
+  /** Where other processes have the device, too. */
+  readonly share?: DeviceShare | undefined;
 }
 
 export class HcaNode implements HostNode {
@@ -64,7 +75,7 @@ export class HcaNode implements HostNode {
   private noExit: (() => void) | undefined = undefined;
 
   constructor(options: HcaNodeOptions) {
-    const { name, port, logger, parameters, hooks, rest, virtualTime, sendFault } = options;
+    const { name, port, logger, parameters, hooks, rest, virtualTime, sendFault, share } = options;
     const clock = virtualTime?.clock ?? monotonicClock;
     this.port = port;
     this.virtualTime = virtualTime;
@@ -76,6 +87,7 @@ export class HcaNode implements HostNode {
       random: this.random,
       logger,
       parameters,
+      share,
       requestPump: () => this.loop.request(),
       ...(rest && {
         onSpin: (busy, nowUs) => {
@@ -83,7 +95,13 @@ export class HcaNode implements HostNode {
         },
       }),
       ...(sendFault && { sendFault }),
-      hooks: { ...hooks, onClosed: () => this.close() },
+      hooks: {
+        ...hooks,
+        onClosed: () => {
+          hooks?.onClosed?.();
+          this.close();
+        },
+      },
     });
     this.scheduler = this.driver;
     const looked = virtualTime ? undefined : this.driver;
@@ -107,6 +125,11 @@ export class HcaNode implements HostNode {
       goodbyes(() => monotonicClock.now() < startUs + GOODBYES_US);
       this.driver.sendLast(startUs + GOODBYES_US + LAST_SENDS_US);
     });
+  }
+
+  /** A packet that came to another process of the device. Not from inside of a call to it. */
+  takeHanded(packet: HandedPacket): void {
+    if (!this.driver.isClosing) this.driver.takeHanded(packet);
   }
 
   private close(): void {

@@ -6,6 +6,7 @@ import { checkOptions, instanceOf, OBJECT, optional, TEXT } from '../../core/spi
 import { einval } from '../../core/spi/einval.js';
 import {
   AsyncEventType,
+  type HandedPacket,
   type Logger,
   type PacketPort,
   type ProcessHold,
@@ -30,6 +31,7 @@ import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
+import type { JoinedGroup } from './shared/join-group.js';
 import { virtualCalls } from './virtual-calls.js';
 
 export interface MockNodeOptions {
@@ -44,6 +46,8 @@ export interface MockNodeOptions {
   readonly port?: MemoryPort;
   /** What the device reaches that port by; default the port itself. */
   readonly through?: PacketPort;
+  /** Where other processes have the device, too. */
+  readonly group?: JoinedGroup;
 }
 
 const NODE_OPTIONS = {
@@ -54,6 +58,7 @@ const NODE_OPTIONS = {
   logger: optional(OBJECT),
   port: optional(instanceOf(MemoryPort, 'a MemoryPort of the fabric')),
   through: optional(OBJECT),
+  group: optional(OBJECT),
 };
 
 export class MockNode implements HostNode {
@@ -63,6 +68,9 @@ export class MockNode implements HostNode {
    * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
    */
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
+  /** Its name, where several share the address. */
+  readonly process: string | undefined;
+  private readonly group: JoinedGroup | undefined;
   private readonly node: HcaNode;
   private removed = false;
 
@@ -76,6 +84,8 @@ export class MockNode implements HostNode {
     this.port =
       options.port ??
       fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
+    this.group = options.group;
+    this.process = options.group?.process;
     const { clock } = fabric;
     const random = fabric.random.fork();
     const { seed } = fabric.random;
@@ -85,7 +95,8 @@ export class MockNode implements HostNode {
       port: options.through ?? this.port,
       logger,
       parameters,
-      hooks: { portCounters: MEMORY_PORT_COUNTERS },
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.group?.leave() },
+      share: options.group?.share,
       virtualTime: { clock, calls: virtualCalls(clock), random },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
@@ -133,6 +144,22 @@ export class MockNode implements HostNode {
     }
     hca.publish();
     this.device.raise(AsyncEventType.DEVICE_FATAL);
+  }
+
+  /**
+   * Its process is killed, at any moment: nothing that it has left to do is done, and where others
+   * share the address, one of them sees to what it leaves. In the next step its own consumer is
+   * told as by `remove`, so that a test can close what it had.
+   */
+  kill(): void {
+    this.group?.host.kill();
+    this.port.unplug();
+    this.fabric.clock.soon(() => this.remove());
+  }
+
+  /** A packet that came to another process of the device. Not from inside of a call to it. */
+  takeHanded(packet: HandedPacket): void {
+    this.node.takeHanded(packet);
   }
 
   /** Ends the device; everything of it is destroyed in order. */

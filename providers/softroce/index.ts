@@ -11,6 +11,7 @@ import {
   type ProviderInstance,
   token,
 } from '../../core/spi/index.js';
+import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
@@ -24,11 +25,13 @@ import {
   type IcrcCheck,
   ROCE_UDP_PORT,
   SOCKET_PORT,
+  type SocketPort,
   UDP_PORT,
 } from './port-options.js';
 import { optionsOf } from './provider-init.js';
 import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
-import { openSocketPort } from './socket-port.js';
+import { type JoinedGroup, joinGroup } from './shared/join-group.js';
+import { openSocketPort, type SocketPortChoice } from './socket-port.js';
 
 export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
 export type { IcrcCheck } from './port-options.js';
@@ -61,6 +64,11 @@ export interface SoftroceOptions {
    * then go: true (default, where the native port is), false, or limits (docs/softroce.md).
    */
   readonly shm?: boolean | Partial<ShmOptions>;
+  /**
+   * Whether other programs of this user may have the same addresses, each with this option and with
+   * the addresses in the same order (docs/shared.md). Needs the native port; default false.
+   */
+  readonly shared?: boolean;
   /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
   readonly parameters?: Partial<HcaParameters>;
 }
@@ -71,6 +79,7 @@ const OPTIONS = {
   port: SOCKET_PORT,
   icrcCheck: ICRC_CHECK,
   shm: SHM,
+  shared: optional(BOOLEAN),
   parameters: PARAMETERS,
 };
 const NODE = token<HcaNode>('softroce/node');
@@ -95,32 +104,51 @@ export const softroce = definePlugin(
     gidsOf(addresses);
     const parameters = parametersOf(options.parameters);
     const shm = shmOptionsOf(options.shm);
+    const { shared = false } = options;
     return {
-      deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
+      deviceKey: `softroce:${addresses.join(',')}:${udpPort}${shared ? ':shared' : ''}`,
       async open(registrar, deviceLogger): Promise<void> {
         const logger = deviceLogger.child({ provider: 'softroce' });
-        const socketPort = await openSocketPort({
+        const group = shared
+          ? await joinGroup({ gids: gidsOf(addresses), udpPort, port, logger })
+          : undefined;
+        const socketPort = await openGroupPort(group, {
           addresses,
           udpPort,
-          port,
+          port: group ? 'native' : port,
           logger,
           ...(mtuBytes !== undefined && { mtuBytes }),
           ...(icrcCheck !== undefined && { icrcCheck }),
           shm: shm ?? false,
         });
         const name = `softroce ${addresses[0] ?? ''}`;
+        const share = group?.share;
         const makeNode = (through: PacketPort): HcaNode =>
-          softroceNode({ name, port: socketPort, through, logger, parameters });
+          softroceNode({ name, port: socketPort, through, logger, parameters, share });
         bindHca(registrar, socketPort, NODE, makeNode, monotonicClock);
         registrar.onOpen(
-          part({ node: NODE, cm: CM }, (made) =>
-            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),
-          ),
+          part({ node: NODE, cm: CM }, (made) => {
+            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn));
+            group?.serve({ ...made, logger });
+          }),
         );
       },
     };
   },
 );
+
+/** A group that is joined in vain is left. */
+async function openGroupPort(
+  group: JoinedGroup | undefined,
+  options: SocketPortChoice,
+): Promise<SocketPort> {
+  try {
+    return await openSocketPort({ ...options, ...(group && { group: group.port }) });
+  } catch (error) {
+    group?.leave();
+    throw error;
+  }
+}
 
 /** Opened by a line of dat.conf (docs/registry.md). */
 export const datProviderInit: DatProviderInit = (_info, iaParams) => softroce(optionsOf(iaParams));

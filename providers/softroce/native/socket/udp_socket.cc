@@ -1,6 +1,7 @@
 #include "socket/udp_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/errqueue.h>
 #include <linux/sock_diag.h>
@@ -50,8 +51,9 @@ bool setRequired(const UdpSocket& socket) {
          setInt(socket.fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 }
 
-int configureAndBind(const UdpSocket& socket) {
+int configureAndBind(const UdpSocket& socket, bool shared) {
   if (!setRequired(socket)) return errno;
+  if (shared && !setInt(socket.fd, SOL_SOCKET, SO_REUSEPORT, 1)) return errno;
   setInt(socket.fd, IPPROTO_UDP, UDP_GRO, 1);  // without it every datagram comes alone
   enlarge(socket.fd, SO_RCVBUFFORCE, SO_RCVBUF);
   enlarge(socket.fd, SO_SNDBUFFORCE, SO_SNDBUF);
@@ -80,14 +82,34 @@ ReportType typeOf(const sock_extended_err& error) {
 
 }  // namespace
 
-int openUdpSocket(UdpSocket* socket) {
+int openUdpSocket(UdpSocket* socket, bool shared) {
   socket->ipv4 = isIpv4(socket->local.gid);
   const int family = socket->ipv4 ? AF_INET : AF_INET6;
   socket->fd = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (socket->fd < 0) return errno;
-  const int error = configureAndBind(*socket);
+  const int error = configureAndBind(*socket, shared);
   if (error != 0) closeUdpSocket(socket);
   return error;
+}
+
+int adoptUdpSocket(UdpSocket* socket, int descriptor) {
+  int type = 0;
+  socklen_t length = sizeof(type);
+  if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0) return EINVAL;
+  SocketAddress address{};
+  length = sizeof(address);
+  if (getsockname(descriptor, &address.any, &length) != 0) return EINVAL;
+  const int family = address.any.sa_family;
+  if (type != SOCK_DGRAM || (family != AF_INET && family != AF_INET6)) return EINVAL;
+  Endpoint bound{};
+  toEndpoint(address, &bound);
+  bound.port = ntohs(family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+  if (memcmp(bound.gid, socket->local.gid, 16) != 0 || bound.port != socket->local.port) {
+    return EINVAL;
+  }
+  socket->ipv4 = isIpv4(socket->local.gid);
+  socket->fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  return socket->fd < 0 ? errno : 0;
 }
 
 void closeUdpSocket(UdpSocket* socket) {
