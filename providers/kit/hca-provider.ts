@@ -41,6 +41,19 @@ export interface HcaProviderOptions<P extends PacketPort = PacketPort> {
   readonly parameters?: Partial<HcaParameters>;
 }
 
+/** What the software HCA does, and the modules over it. */
+const PROVIDES = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'send-with-invalidate',
+  'shared-receive-queue',
+  'memory-window',
+  'mad',
+  'cm',
+  'xrc',
+] as const;
 const OPTIONS = {
   name: TEXT,
   key: TEXT,
@@ -62,6 +75,7 @@ const HOOKS = {
  *     export const acme = (card: string): ConfiguredProvider =>
  *       hcaProvider({ name: 'acme', key: card, port: () => openAcmePort(card) });
  *
+ * A plugin that checks options of its own returns the `instance` of it.
  * @throws DatError DAT_INVALID_PARAMETER; TypeError for a name that no plugin may have
  */
 export function hcaProvider<P extends PacketPort>(
@@ -78,10 +92,7 @@ export function hcaProvider<P extends PacketPort>(
       kind: 'provider',
       sdkVersion: '1.0',
       requires: [],
-      provides: [
-        ...['rc', 'uc', 'ud', 'atomic', 'send-with-invalidate', 'shared-receive-queue'],
-        ...['memory-window', 'mad', 'cm', 'xrc'],
-      ],
+      provides: PROVIDES,
     },
     () => ({
       deviceKey: key,

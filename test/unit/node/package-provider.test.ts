@@ -90,7 +90,10 @@ describe('A provider of a package by name', () => {
     const empty = openIa('acme-empty', { from: here });
     await assert.rejects(empty, /acme-empty exports no function datProviderInit/);
     const refused = openIa('acme-provider', { from: here, iaParams: 'nowhere fabric=from' });
-    await assert.rejects(refused, /refuses its ia_params "nowhere fabric=from"/);
+    await assert.rejects(refused, {
+      code: 'DAT_INVALID_PARAMETER',
+      message: /refuses its ia_params "nowhere fabric=from"/,
+    });
     for (const from of ['app/main.js', 'https://example.org/main.js', '']) {
       const wrong = openIa('acme-provider', { from });
       await assert.rejects(wrong, {
