@@ -8,8 +8,8 @@
  * A round measures each cell with all contenders, one right after the other; ratios are of the same
  * round. `--shm` lets softroce have its packets in memory that both processes share, as it does by
  * default on one machine; without it they are UDP datagrams, as between machines.
- * `--peer [NAME=]iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there already, as
- * LIO in the guest; again for more. `--no-own` leaves ours out.
+ * `--peer [NAME=]iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there already,
+ * as LIO in the guest; again for more. `--no-own` leaves ours out.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
