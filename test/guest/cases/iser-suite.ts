@@ -16,7 +16,7 @@ const START_TIMEOUT_MS = 60_000;
 const TEST_TIMEOUT_MS = 30_000;
 /** Cases of the suite, so that each is as long as others. */
 const PARTS = 8;
-/** Of all 230, as many in each part. */
+/** Of all parts; in one of them each failure is one that is known. */
 const MIN_PASSED_OR_SKIPPED = 195;
 const MAX_SKIPPED = 60;
 
@@ -63,7 +63,7 @@ async function runPart(lab: Lab, part: number): Promise<void> {
     }
   }
   for (const [name, outcome] of outcomes) ofAllParts.set(name, outcome);
-  const { passed, skipped } = summary(`${names.length}, part ${part + 1}`, outcomes);
+  const { skipped } = summary(`${names.length}, part ${part + 1}`, outcomes);
   const all = summary(`${tests.length} in this run so far`, ofAllParts);
   const of = (verdict: Verdict): string[] =>
     [...outcomes].filter(([, each]) => each.verdict === verdict).map(([name]) => name);
@@ -76,7 +76,6 @@ async function runPart(lab: Lab, part: number): Promise<void> {
   );
   const unknown = of('skipped').filter((name) => explanation(SKIPS, name) === undefined);
   assert.deepEqual(unknown, [], 'skipped, and not known why');
-  assert.ok(passed + skipped >= Math.floor(MIN_PASSED_OR_SKIPPED / PARTS), 'fewer than it may be');
   assert.ok(skipped <= Math.ceil(MAX_SKIPPED / PARTS), 'more are skipped than may be');
   const able = tests.filter((name) => explanation(NOT_OVER_ISER, name) === undefined);
   if (ofAllParts.size < able.length) return;
