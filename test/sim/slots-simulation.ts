@@ -55,6 +55,7 @@ export class SlotsSimulation {
   private readonly peerConns = new Map<Connection, Member>();
   private messages = 0;
   private killedBroker = false;
+  private isSettled = false;
   private peer: Ia | undefined;
 
   constructor(private readonly options: SlotsOptions) {
@@ -78,6 +79,7 @@ export class SlotsSimulation {
     void this.echoAll(peerListener);
     await Promise.all(this.members.map((member) => this.live(member)));
     await this.sleep(SETTLED_US);
+    this.isSettled = true;
     const killed = this.members.filter(({ isKilled }) => isKilled);
     this.checkGroup();
     await this.checkLiving();
@@ -102,7 +104,7 @@ export class SlotsSimulation {
 
   private onMessage(between: readonly string[]): void {
     this.messages++;
-    if (this.messages !== this.options.killAt) return;
+    if (this.isSettled || this.messages !== this.options.killAt) return;
     const names = this.members.map(({ name }) => name);
     const victims = new Set([this.pick(between.length > 0 && this.random.percent(80) ? between : names)]);
     if (this.random.percent(25)) victims.add(this.pick(names));
