@@ -6,6 +6,7 @@ import { checkOptions, instanceOf, OBJECT, optional, TEXT } from '../../core/spi
 import { einval } from '../../core/spi/einval.js';
 import {
   AsyncEventType,
+  type HandedPacket,
   type Logger,
   type PacketPort,
   type ProcessHold,
@@ -29,6 +30,7 @@ import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
+import type { JoinedGroup } from './shared/join-group.js';
 import { virtualCalls } from './virtual-calls.js';
 
 export interface MockNodeOptions {
@@ -43,6 +45,8 @@ export interface MockNodeOptions {
   readonly port?: MemoryPort;
   /** What the device reaches that port by; default the port itself. */
   readonly through?: PacketPort;
+  /** Where other processes have the device, too. */
+  readonly group?: JoinedGroup;
 }
 
 const NODE_OPTIONS = {
@@ -53,6 +57,7 @@ const NODE_OPTIONS = {
   logger: optional(OBJECT),
   port: optional(instanceOf(MemoryPort, 'a MemoryPort of the fabric')),
   through: optional(OBJECT),
+  group: optional(OBJECT),
 };
 
 export class MockNode implements HostNode {
@@ -68,6 +73,10 @@ export class MockNode implements HostNode {
    * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
    */
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
+  /** Its name, where several share the address. */
+  readonly process: string | undefined;
+  /** Where other processes have the device, too. */
+  readonly group: JoinedGroup | undefined;
   private readonly loop: EventLoop;
   private removed = false;
 
@@ -82,6 +91,8 @@ export class MockNode implements HostNode {
       options.port ??
       fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
     const port = options.through ?? this.port;
+    this.group = options.group;
+    this.process = options.group?.process;
     this.random = fabric.random.fork();
     const { seed } = fabric.random;
     this.sendFaults = new FaultScript(SEND_FAULTS, seed, (each) => new SeededRandom(each));
@@ -93,7 +104,8 @@ export class MockNode implements HostNode {
       logger,
       parameters,
       requestPump: () => this.loop.request(),
-      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.endSoon() },
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.onClosed() },
+      share: options.group?.share,
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
     });
@@ -125,6 +137,27 @@ export class MockNode implements HostNode {
     }
     hca.publish();
     this.device.raise(AsyncEventType.DEVICE_FATAL);
+  }
+
+  /**
+   * Its process is killed, at any moment: nothing that it has left to do is done, and where others
+   * share the address, one of them sees to what it leaves. In the next step its own consumer is
+   * told as by `remove`, so that a test can close what it had.
+   */
+  kill(): void {
+    this.group?.host.kill();
+    this.port.unplug();
+    this.fabric.clock.soon(() => this.remove());
+  }
+
+  /** A packet that came to another process of the device. Not from inside of a call to it. */
+  takeHanded(packet: HandedPacket): void {
+    if (!this.driver.isClosing) this.driver.takeHanded(packet);
+  }
+
+  private onClosed(): void {
+    this.group?.leave();
+    this.endSoon();
   }
 
   /** What closing has left to be told, if anything, is told in a step of its own, the last one. */
