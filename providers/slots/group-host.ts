@@ -34,6 +34,7 @@ export interface GroupHost {
   listen(onLink: (link: Link) => void): { close(): void } | undefined;
   /**
    * Whether sockets of a group are there: then one of its processes is about to take the name.
+   * Called by who has the name: nobody else binds sockets then.
    * @throws SpiError('EADDRINUSE') a socket that is not shared, or another user's, is there
    */
   isGroupThere(): boolean;

@@ -179,10 +179,6 @@ export class GroupMember {
 
   /** Under the name nobody else begins a group, or ends one. */
   private stand(): void {
-    if (!this.hasSlot && this.host.isGroupThere()) {
-      this.dispatch('undecided');
-      return;
-    }
     const listener = this.host.listen((link) => {
       if (this.broker) this.broker.onLink(link);
       else link.close();
@@ -191,13 +187,22 @@ export class GroupMember {
       this.dispatch('undecided');
       return;
     }
-    if (!this.hasSlot && this.host.isGroupThere()) {
+    if (!this.hasSlot && this.isGroupThere(listener)) {
       listener.close();
       this.dispatch('undecided');
       return;
     }
     this.listener = listener;
     this.dispatch('elected');
+  }
+
+  private isGroupThere(listener: { close(): void }): boolean {
+    try {
+      return this.host.isGroupThere();
+    } catch (error) {
+      listener.close();
+      throw error;
+    }
   }
 
   private preside(): void {

@@ -141,7 +141,10 @@ async function checkLeft(
 /** UDP sockets that are bound to an IPv4 address. */
 function socketsOf(address: string, udpPort: number): number {
   const bytes = address.split('.').map(Number).reverse();
-  const hex = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('').toUpperCase();
+  const hex = bytes
+    .map((byte) => byte.toString(16).padStart(2, '0'))
+    .join('')
+    .toUpperCase();
   const name = `${hex}:${udpPort.toString(16).toUpperCase()}`;
   return readFileSync('/proc/net/udp', 'utf8').split(name).length - 1;
 }
