@@ -70,7 +70,8 @@ export class MockNode implements HostNode {
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
   /** Its name, where several share the address. */
   readonly process: string | undefined;
-  private readonly group: JoinedGroup | undefined;
+  /** Where other processes have the device, too. */
+  readonly group: JoinedGroup | undefined;
   private readonly node: HcaNode;
   private removed = false;
 

@@ -56,7 +56,9 @@ export class Outbox {
   private trySend(bytes: Uint8Array, descriptors: readonly number[]): boolean {
     try {
       return this.link.send(bytes, descriptors);
-    } catch {
+    } catch (error) {
+      // The system has too many descriptors under way to processes that do not take them.
+      if ((error as { code?: string }).code === 'ETOOMANYREFS') return false;
       // The peer is gone, and the end of its link says so.
       return true;
     }

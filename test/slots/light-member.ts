@@ -2,9 +2,8 @@
  * A process that only has a slot of a shared address: `light-member.js ADDRESS PORT SERVICE`. It
  * joins, listens, notes a connection and leaves again, over and over, until it is killed.
  */
-import { gidFromIp, SpiError } from '../../core/spi/index.js';
+import { gidFromIp, silentLogger, type SpiError } from '../../core/spi/index.js';
 import { joinGroup } from '../../providers/softroce/shared/join-group.js';
-import { silentLogger } from '../../core/spi/index.js';
 
 const [, , address = '', port = '0', service = '0'] = process.argv;
 const gids = [gidFromIp(address)];

@@ -1,12 +1,13 @@
 /**
  * A program that shares an address with others, and does what each line of its input says:
  *
- *     open ADDRESS PORT       the device; answers its slot by the node GUID's and a QPN
+ *     open ADDRESS PORT WORDS the device; `alone`: not shared, `shm`: with channels
  *     listen PORT             echoes what comes, on every connection
  *     connect ADDRESS PORT    a connection that stays; answers its number
  *     echo NUMBER COUNT       sends so many messages, and takes each back
  *     ended NUMBER            waits for the connection's end
  *     counters                of the device
+ *     descriptors             how many the process has open
  *     close                   the device
  */
 import { createInterface } from 'node:readline';
@@ -39,7 +40,7 @@ async function echo(connection: Connection, count: number): Promise<string> {
     const bytes = Buffer.from(`${process.pid} ${i}`);
     await connection.send(bytes);
     const message = await connection.receive();
-    if (Buffer.compare(Buffer.from(message!.bytes), bytes) !== 0) return `message ${i} differs`;
+    if (Buffer.compare(Buffer.from(message.bytes), bytes) !== 0) return `message ${i} differs`;
   }
   return 'echoed';
 }

@@ -1,7 +1,8 @@
 /** Programs that share an address: both roles, and whoever of them is killed or stopped. */
 import assert from 'node:assert/strict';
 import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
-import { gidFromIp } from '../../core/spi/index.js';
+import { gidFromIp, silentLogger } from '../../core/spi/index.js';
+import { joinGroup } from '../../providers/softroce/shared/join-group.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import type { UnixSocket } from '../../providers/host/index.js';
 import { paused } from '../support/patience.js';
@@ -21,31 +22,33 @@ describe('softroce: programs that share an address', function () {
   this.timeout(120_000);
   afterEach(killAll);
 
-  it('both listen, and both connect: to each other, to another address, and from there', async () => {
-    const [shared, other] = [newAddress(), newAddress()];
-    const first = await opened(shared, UDP_PORT);
-    const second = await opened(shared, UDP_PORT);
-    const outside = await opened(other, UDP_PORT, 'alone');
-    for (const [program, port] of [
-      [first, 1001],
-      [second, 1002],
-      [outside, 1003],
-    ] as const) {
-      assert.equal(await program.ask(`listen ${port}`), 'listening');
-    }
-    for (const [program, address, port] of [
-      [outside, shared, 1001],
-      [outside, shared, 1002],
-      [first, other, 1003],
-      [second, other, 1003],
-      [first, shared, 1002],
-      [second, shared, 1001],
-    ] as const) {
-      const number = await program.ask(`connect ${address} ${port}`);
-      assert.match(number, /^\d+$/);
-      assert.equal(await program.ask(`echo ${number} 50`), 'echoed');
-    }
-  });
+  for (const way of ['by datagrams', 'shm'] as const) {
+    it(`both listen, and both connect: to each other, to another address, and from there; ${way}`, async () => {
+      const [shared, other] = [newAddress(), newAddress()];
+      const first = await opened(shared, UDP_PORT, way);
+      const second = await opened(shared, UDP_PORT, way);
+      const outside = await opened(other, UDP_PORT, `alone ${way}`);
+      for (const [program, port] of [
+        [first, 1001],
+        [second, 1002],
+        [outside, 1003],
+      ] as const) {
+        assert.equal(await program.ask(`listen ${port}`), 'listening');
+      }
+      for (const [program, address, port] of [
+        [outside, shared, 1001],
+        [outside, shared, 1002],
+        [first, other, 1003],
+        [second, other, 1003],
+        [first, shared, 1002],
+        [second, shared, 1001],
+      ] as const) {
+        const number = await program.ask(`connect ${address} ${port}`);
+        assert.match(number, /^\d+$/);
+        assert.equal(await program.ask(`echo ${number} 50`), 'echoed');
+      }
+    });
+  }
 
   it('a service has one listener among them, and is free when that is killed', async () => {
     const address = newAddress();
@@ -139,6 +142,50 @@ describe('softroce: programs that share an address', function () {
     const fourth = await opened(shared, UDP_PORT);
     await fourth.ask('listen 1003');
     assert.match(await stopped.ask('listen 1003'), /DAT_CONN_QUAL_IN_USE/);
+  });
+
+  it('one that opens while the first one is stopped is told so; connections go on', async () => {
+    const [shared, other] = [newAddress(), newAddress()];
+    const broker = await opened(shared, UDP_PORT);
+    const second = await opened(shared, UDP_PORT);
+    const outside = await opened(other, UDP_PORT, 'alone');
+    await second.ask('listen 1001');
+    const number = await outside.ask(`connect ${shared} 1001`);
+    broker.signal('SIGSTOP');
+    const third = new Program();
+    const said = await third.ask(`open ${shared} ${UDP_PORT}`);
+    assert.match(said, /DAT_TIMEOUT_EXPIRED.*does not answer.*SIGSTOP/);
+    assert.equal(await outside.ask(`echo ${number} 20`), 'echoed');
+    broker.signal('SIGCONT');
+    assert.equal(await third.ask(`open ${shared} ${UDP_PORT}`), 'open');
+    assert.equal(await third.ask('listen 1002'), 'listening');
+  });
+
+  it('2,000 opens and closes keep every place', async () => {
+    const [shared, other] = [newAddress(), newAddress()];
+    await opened(shared, UDP_PORT);
+    const second = await opened(shared, UDP_PORT);
+    const outside = await opened(other, UDP_PORT, 'alone');
+    await second.ask('listen 1001');
+    const number = await outside.ask(`connect ${shared} 1001`);
+    const options = { gids: [gidFromIp(shared)], udpPort: UDP_PORT, logger: silentLogger };
+    const slots = new Set<number>();
+    for (let i = 0; i < 2000; i++) {
+      const group = await joinGroup({ ...options, port: 'native' });
+      slots.add(group.share.slot);
+      group.leave();
+    }
+    assert.ok(slots.size <= 4, `slots ${[...slots].join()}`);
+    assert.equal(await outside.ask(`echo ${number} 50`), 'echoed');
+    const { strays, strayDrops } = JSON.parse(await second.ask('counters')) as Record<
+      string,
+      number
+    >;
+    assert.deepEqual([strays, strayDrops], [0, 0]);
+    const next = await opened(shared, UDP_PORT);
+    await next.ask('listen 1002');
+    const again = await outside.ask(`connect ${shared} 1002`);
+    assert.equal(await outside.ask(`echo ${again} 50`), 'echoed');
   });
 
   it('who does not share an address is told, on either side', async () => {

@@ -30,6 +30,8 @@ export type MessageTap = (from: ProcessHost, to: ProcessHost, bytes: Uint8Array)
 export class GroupSystem {
   /** Who has the name of the group, and what comes of a connection to it. */
   listener: { readonly host: ProcessHost; readonly onLink: (link: PairedLink) => void } | undefined;
+  /** By name, those that have come; a later one of the same name replaces an earlier. */
+  readonly processes = new Map<string, ProcessHost>();
   /** Which process has the name that shows that a slot is used. */
   readonly lives = new Map<number, ProcessHost>();
   tap: MessageTap | undefined;

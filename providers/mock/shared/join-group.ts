@@ -35,6 +35,7 @@ export async function joinGroup(
 ): Promise<JoinedGroup> {
   const { fabric } = system;
   const host = new ProcessHost(system, process, fabric.random.fork(), logger);
+  system.processes.set(process, host);
   fabric.holdProcess(1);
   try {
     const { member, membership } = await join(host);
@@ -50,6 +51,7 @@ function join(host: ProcessHost): Promise<{ member: GroupMember; membership: Mem
       if (membership) resolve({ member, membership });
       else reject(error ?? new SpiError('EIO', 'a shared device could not be opened'));
     });
+    host.onKilled = () => reject(new SpiError('EIO', `process ${host.process} is killed`));
     host.enter(() => member.start());
   });
 }

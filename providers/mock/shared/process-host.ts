@@ -27,6 +27,7 @@ export class ProcessHost implements GroupHost {
   /** Absent while the device opens. */
   device: GroupDevice | undefined;
   isKilled = false;
+  onKilled: (() => void) | undefined;
   private readonly files = new Map<number, OpenFile>();
   private nextDescriptor = 3;
   /** Memory that others have, too, as it was when this process was killed in the midst of a call. */
@@ -60,6 +61,7 @@ export class ProcessHost implements GroupHost {
     for (const [slot, host] of system.lives) if (host === this) system.lives.delete(slot);
     for (const link of [...this.links]) link.close();
     this.closeAll([...this.files.keys()]);
+    this.onKilled?.();
   }
 
   /** Runs code of the process; what it writes after its end is as if it had not been written. */

@@ -17,7 +17,7 @@ const GUID = 0x0123456789abcdefn;
 interface Scene {
   readonly memory: ArrayBuffer;
   readonly table: TableMemory;
-  of(slot: number): Claims;
+  readonly of: (slot: number) => Claims;
 }
 
 function newScene(): Scene {
