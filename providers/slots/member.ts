@@ -113,6 +113,9 @@ export class GroupMember {
       this.stopSeeking = this.host.startTimer(this.seekUs, () => this.seek());
       this.seekUs = Math.min(2 * this.seekUs, LAST_SEEK_US);
     },
+    letGo: () => {
+      if (!this.hasSlot) this.places.close();
+    },
     hello: () => this.hello(),
     preside: () => this.preside(),
     startTimer: () => {

@@ -15,7 +15,7 @@ describe('simulator, processes that share an address', () => {
   it('are killed at a message, and leave nothing behind', async () => {
     const reports: SlotsReport[] = [];
     for (let seed = 1; seed <= SEEDS; seed++) {
-      const killAt = 1 + ((seed * 37) % 160);
+      const killAt = 1 + ((seed * 37) % 100);
       try {
         reports.push(await new SlotsSimulation({ seed, killAt }).run());
       } catch (error) {
