@@ -10,7 +10,7 @@ export type BrokerSlotState =
   | 'USED'
   /** Its process is not, or not yet: perhaps it is stopped, perhaps it was killed. */
   | 'ABSENT'
-  /** Its process was killed: nothing new gets its numbers while packets for it may be on the way. */
+  /** Its process was killed: nobody gets its numbers while packets for it may be on the way. */
   | 'RESTING';
 
 export type SlotInput =

@@ -41,7 +41,7 @@ export type SlotState = (typeof SLOT_STATES)[number];
 
 const LISTENER_ENTRIES = 4;
 
-/** Header and slots; what else is in it: claims.ts, connections.ts. Only the broker writes slots. */
+/** Header and slots, which the broker writes; what else is in it: claims.ts, connections.ts. */
 export class TableMemory {
   readonly words: Uint32Array;
   private readonly doubles: Float64Array;

@@ -16,6 +16,7 @@ import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
 import { monotonicClock } from '../host/index.js';
+import { joinSharedAddress, openGroupPort } from './group-port.js';
 import { localAddresses } from './local-addresses.js';
 import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
@@ -25,13 +26,11 @@ import {
   type IcrcCheck,
   ROCE_UDP_PORT,
   SOCKET_PORT,
-  type SocketPort,
   UDP_PORT,
 } from './port-options.js';
 import { optionsOf } from './provider-init.js';
 import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
-import { type JoinedGroup, joinGroup } from './shared/join-group.js';
-import { openSocketPort, type SocketPortChoice } from './socket-port.js';
+import { openSocketPort } from './socket-port.js';
 
 export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
 export type { IcrcCheck } from './port-options.js';
@@ -110,17 +109,18 @@ export const softroce = definePlugin(
       async open(registrar, deviceLogger): Promise<void> {
         const logger = deviceLogger.child({ provider: 'softroce' });
         const group = shared
-          ? await joinGroup({ gids: gidsOf(addresses), udpPort, port, logger })
+          ? await joinSharedAddress({ gids: gidsOf(addresses), udpPort, port, logger })
           : undefined;
-        const socketPort = await openGroupPort(group, {
+        const choice = {
           addresses,
           udpPort,
-          port: group ? 'native' : port,
+          port,
           logger,
           ...(mtuBytes !== undefined && { mtuBytes }),
           ...(icrcCheck !== undefined && { icrcCheck }),
           shm: shm ?? false,
-        });
+        };
+        const socketPort = await (group ? openGroupPort(group, choice) : openSocketPort(choice));
         const name = `softroce ${addresses[0] ?? ''}`;
         const share = group?.share;
         const makeNode = (through: PacketPort): HcaNode =>
@@ -136,19 +136,6 @@ export const softroce = definePlugin(
     };
   },
 );
-
-/** A group that is joined in vain is left. */
-async function openGroupPort(
-  group: JoinedGroup | undefined,
-  options: SocketPortChoice,
-): Promise<SocketPort> {
-  try {
-    return await openSocketPort({ ...options, ...(group && { group: group.port }) });
-  } catch (error) {
-    group?.leave();
-    throw error;
-  }
-}
 
 /** Opened by a line of dat.conf (docs/registry.md). */
 export const datProviderInit: DatProviderInit = (_info, iaParams) => softroce(optionsOf(iaParams));

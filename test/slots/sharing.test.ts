@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
 import { gidFromIp, silentLogger } from '../../core/spi/index.js';
-import { joinGroup } from '../../providers/softroce/shared/join-group.js';
+import { joinSharedAddress } from '../../providers/softroce/group-port.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import type { UnixSocket } from '../../providers/host/index.js';
 import { paused } from '../support/patience.js';
@@ -23,7 +23,7 @@ describe('softroce: programs that share an address', function () {
   afterEach(killAll);
 
   for (const way of ['by datagrams', 'shm'] as const) {
-    it(`both listen, and both connect: to each other, to another address, and from there; ${way}`, async () => {
+    it(`both listen, and connect to each other, to others, and from there: ${way}`, async () => {
       const [shared, other] = [newAddress(), newAddress()];
       const first = await opened(shared, UDP_PORT, way);
       const second = await opened(shared, UDP_PORT, way);
@@ -171,7 +171,7 @@ describe('softroce: programs that share an address', function () {
     const options = { gids: [gidFromIp(shared)], udpPort: UDP_PORT, logger: silentLogger };
     const slots = new Set<number>();
     for (let i = 0; i < 2000; i++) {
-      const group = await joinGroup({ ...options, port: 'native' });
+      const group = await joinSharedAddress({ ...options, port: 'native' });
       slots.add(group.share.slot);
       group.leave();
     }
