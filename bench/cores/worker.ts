@@ -22,7 +22,6 @@ function onStop(stop: () => void): void {
 
 /** A thread for each pair. */
 async function inSlots(all: Job): Promise<Result> {
-  const before = process.cpuUsage();
   const threads = Array.from({ length: all.threads }, (_, thread) => {
     const workerData: Job = { ...all, thread };
     return new Worker(new URL('slot-thread.js', import.meta.url), { workerData });
@@ -35,6 +34,8 @@ async function inSlots(all: Job): Promise<Result> {
     return result;
   });
   await Promise.all(opened);
+  // Starting threads does not count.
+  const before = process.cpuUsage();
   onStop(() => threads.forEach((thread) => thread.postMessage('stop')));
   process.send?.('open');
   const each = await Promise.all(results);
