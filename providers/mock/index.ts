@@ -19,7 +19,7 @@ import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
-import { joinGroup } from './shared/join-group.js';
+import { joinGroup } from './join-group.js';
 
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';

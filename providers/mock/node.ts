@@ -31,7 +31,7 @@ import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
-import type { JoinedGroup } from './shared/join-group.js';
+import type { JoinedGroup } from './join-group.js';
 import { virtualCalls } from './virtual-calls.js';
 
 export interface MockNodeOptions {

@@ -22,8 +22,14 @@ describe('simulator, processes that share an address', () => {
         throw new Error(`seed ${seed}, killed at message ${killAt}`, { cause: error });
       }
     }
-    assert.ok(reports.some(({ killed }) => killed.length > 1), 'two at once');
-    assert.ok(reports.some(({ killedBroker }) => killedBroker), 'the broker');
+    assert.ok(
+      reports.some(({ killed }) => killed.length > 1),
+      'two at once',
+    );
+    assert.ok(
+      reports.some(({ killedBroker }) => killedBroker),
+      'the broker',
+    );
     assert.ok(reports.some(({ killed, killedBroker }) => killed.length > 0 && !killedBroker));
   });
 });

@@ -108,11 +108,14 @@ export class SlotsSimulation {
     this.messages++;
     if (this.isSettled || this.messages !== this.options.killAt) return;
     const names = this.members.map(({ name }) => name);
-    const victims = new Set([this.pick(between.length > 0 && this.random.percent(80) ? between : names)]);
+    const victims = new Set([
+      this.pick(between.length > 0 && this.random.percent(80) ? between : names),
+    ]);
     if (this.random.percent(25)) victims.add(this.pick(names));
     for (const name of victims) this.kill(name);
     for (const member of this.members) {
-      if (victims.has(member.name)) member.isSurvived = this.members.some((each) => this.isIn(each));
+      if (victims.has(member.name))
+        member.isSurvived = this.members.some((each) => this.isIn(each));
     }
   }
 
@@ -231,7 +234,8 @@ export class SlotsSimulation {
         ),
         this.sleep(TRY_AGAIN_US).then(() => 'open'),
       ]);
-      if (member.isSurvived) assert.equal(end, 'ended', `the peer knows that ${member.name} is gone`);
+      if (member.isSurvived)
+        assert.equal(end, 'ended', `the peer knows that ${member.name} is gone`);
       this.peerConns.delete(conn);
     }
   }

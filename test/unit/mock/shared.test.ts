@@ -245,7 +245,10 @@ describe('mock: processes that share an address', () => {
   it('exclude a device of the same address that is not shared, both ways', async () => {
     const { fabric } = scene;
     const alone = await openIa(mock({ fabric, address: SHARED }));
-    await assert.rejects(scene.open('a'), /10\.0\.0\.1 is in use on this fabric, and is not shared/);
+    await assert.rejects(
+      scene.open('a'),
+      /10\.0\.0\.1 is in use on this fabric, and is not shared/,
+    );
     await alone.close();
     await scene.open('a');
     await assert.rejects(openIa(mock({ fabric, address: SHARED })), /10\.0\.0\.1 is in use/);

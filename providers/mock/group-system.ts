@@ -2,8 +2,8 @@
  * What the system has for the processes that share the addresses of one device, in place of Linux:
  * sockets, open files with descriptors, a name that one process of all has, links between them.
  */
-import { SpiError } from '../../../core/spi/index.js';
-import type { Fabric } from '../fabric.js';
+import { SpiError } from '../../core/spi/index.js';
+import type { Fabric } from './fabric.js';
 import type { PairedLink } from './paired-link.js';
 import type { ProcessHost } from './process-host.js';
 import { SteeredAddress, type SteeredSocket } from './steered-address.js';

@@ -1,12 +1,7 @@
 /** A pretended process joins those that share its addresses, or is the first of them. */
-import {
-  AsyncEventType,
-  type DeviceShare,
-  type Logger,
-  SpiError,
-} from '../../../core/spi/index.js';
-import { GroupMember, type Membership } from '../../slots/member.js';
-import { type DeviceOfGroup, SharedDevice } from '../../slots/shared-device.js';
+import { AsyncEventType, type DeviceShare, type Logger, SpiError } from '../../core/spi/index.js';
+import { GroupMember, type Membership } from '../slots/member.js';
+import { type DeviceOfGroup, SharedDevice } from '../slots/shared-device.js';
 import type { GroupSystem } from './group-system.js';
 import { ProcessHost } from './process-host.js';
 import type { SteeredSocket } from './steered-address.js';

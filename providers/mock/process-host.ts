@@ -8,8 +8,8 @@ import {
   type Logger,
   type Random,
   SpiError,
-} from '../../../core/spi/index.js';
-import type { GroupHost, Link } from '../../slots/group-host.js';
+} from '../../core/spi/index.js';
+import type { GroupHost, Link } from '../slots/group-host.js';
 import { type GroupSystem, OpenFile } from './group-system.js';
 import { PairedLink } from './paired-link.js';
 import type { SteeredSocket } from './steered-address.js';
@@ -30,7 +30,7 @@ export class ProcessHost implements GroupHost {
   onKilled: (() => void) | undefined;
   private readonly files = new Map<number, OpenFile>();
   private nextDescriptor = 3;
-  /** Memory that others have, too, as it was when this process was killed in the midst of a call. */
+  /** Memory that others have, too, as it was when this process was killed inside of a call. */
   private left: { readonly memory: ArrayBuffer; readonly bytes: ArrayBuffer } | undefined;
   private depth = 0;
 
