@@ -123,7 +123,7 @@ for (const shm of [false, true]) {
       await outside.close();
     });
 
-    it(`may be ended at any moment: the others talk on, and nothing is left (${SEEDS} times)`, async () => {
+    it(`may be ended at any moment: others talk on, nothing is left (${SEEDS} times)`, async () => {
       const address = newAddress();
       const dice = new Uint8Array(pattern(4 * SEEDS, shm ? 7 : 8).buffer);
       const before = openDescriptors();
