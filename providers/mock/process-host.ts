@@ -10,7 +10,7 @@ import {
   SpiError,
 } from '../../core/spi/index.js';
 import type { GroupHost, Link } from '../slots/group-host.js';
-import { type GroupSystem, OpenFile } from './group-system.js';
+import type { GroupSystem, OpenFile } from './group-system.js';
 import { PairedLink } from './paired-link.js';
 import type { SteeredSocket } from './steered-address.js';
 
