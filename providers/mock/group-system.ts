@@ -28,7 +28,7 @@ export class OpenFile {
 export type MessageTap = (from: ProcessHost, to: ProcessHost, bytes: Uint8Array) => void;
 
 export class GroupSystem {
-  /** Who has the name of the group, and what comes of a connection to it. */
+  /** The process that has the name of the group, and what comes of a connection to it. */
   listener: { readonly host: ProcessHost; readonly onLink: (link: PairedLink) => void } | undefined;
   /** By name, those that have come; a later one of the same name replaces an earlier. */
   readonly processes = new Map<string, ProcessHost>();

@@ -9,17 +9,11 @@ import {
   type Random,
   SpiError,
 } from '../../core/spi/index.js';
+import type { GroupDevice } from '../slots/group-device.js';
 import type { GroupHost, Link } from '../slots/group-host.js';
 import type { GroupSystem, OpenFile } from './group-system.js';
 import { PairedLink } from './paired-link.js';
 import type { SteeredSocket } from './steered-address.js';
-
-/** What the device does for its group, once it is there. */
-export interface GroupDevice {
-  disconnect(record: ConnectionRecord): void;
-  deliver(packet: HandedPacket): void;
-  onLost(reason: string): void;
-}
 
 export class ProcessHost implements GroupHost {
   readonly addresses: number;

@@ -19,7 +19,7 @@ export type MemberInput =
   | 'found'
   /** The name is ours. */
   | 'elected'
-  /** Neither: somebody else is about to be broker. */
+  /** Neither: another process is about to be broker. */
   | 'undecided'
   | 'admitted'
   /** The broker refuses, another user has the name, or the system does not let us. */

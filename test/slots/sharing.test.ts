@@ -124,7 +124,7 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await outside.ask(`echo ${again} 20`), 'echoed');
   });
 
-  it('one that is stopped holds up nobody, and goes on', async () => {
+  it('one that is stopped holds up no other, and goes on', async () => {
     const [shared, other] = [newAddress(), newAddress()];
     const first = await opened(shared, UDP_PORT);
     const stopped = await opened(shared, UDP_PORT);
@@ -188,7 +188,7 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await outside.ask(`echo ${again} 50`), 'echoed');
   });
 
-  it('who does not share an address is told, on either side', async () => {
+  it('a program that does not share an address is told, on either side', async () => {
     const [shared, alone] = [newAddress(), newAddress()];
     await opened(shared, UDP_PORT);
     await opened(alone, UDP_PORT, 'alone');
@@ -210,7 +210,7 @@ describe('softroce: programs that share an address', function () {
     assert.match(await other.ask(`open ${address} ${UDP_PORT}`), /DAT_PORT_IN_USE.*user 0/);
   });
 
-  it('what is no message ends the one that says it, and nobody else', async () => {
+  it('what is no message ends the one that says it, and no other', async () => {
     const [shared, other] = [newAddress(), newAddress()];
     const first = await opened(shared, UDP_PORT);
     const second = await opened(shared, UDP_PORT);

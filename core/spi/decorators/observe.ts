@@ -215,7 +215,7 @@ class Watch {
     const failing = queue?.failing.get(seen.index);
     if (failing === undefined) return this.tell({ ...seen, opcode }, queue);
     queue?.failing.delete(seen.index);
-    // Behind a request that has failed before, it is flushed as any other.
+    // Behind a request that has failed before, it is flushed like all others.
     const status = seen.status === WcStatus.WR_FLUSH_ERR ? seen.status : failing;
     const at = ring.wordOf(index) + CQE.CONTROL;
     putLowByte(ring.words, at, status);

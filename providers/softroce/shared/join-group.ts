@@ -1,8 +1,9 @@
 /** Joins the processes that share an address, or is the first of them. */
-import { AsyncEventType, type DeviceShare, SpiError } from '../../../core/spi/index.js';
+import { type DeviceShare, SpiError } from '../../../core/spi/index.js';
 import { GroupMember, type Membership } from '../../slots/member.js';
 import { NameLock } from './name-lock.js';
-import { type DeviceOfGroup, SharedDevice } from '../../slots/shared-device.js';
+import { type DeviceOfGroup, groupDevice } from '../../slots/group-device.js';
+import { SharedDevice } from '../../slots/shared-device.js';
 import { SocketGroupHost, type SocketGroupInit } from './socket-group-host.js';
 
 /** Node ends a process that waits for nothing: a shared device that opens is waited for. */
@@ -23,7 +24,7 @@ export interface JoinedGroup {
 }
 
 /**
- * @throws SpiError EOPNOTSUPP where the system lets nobody steer packets;
+ * @throws SpiError EOPNOTSUPP where the system does not let us steer packets;
  * EADDRINUSE another user's, or not shared; ENOMEM no slot or too many files; ETIMEDOUT
  */
 export async function joinGroup(init: SocketGroupInit): Promise<JoinedGroup> {
@@ -45,15 +46,8 @@ export async function joinGroup(init: SocketGroupInit): Promise<JoinedGroup> {
   return {
     share: new SharedDevice(membership, member, new NameLock(init.addon, host.names.lock)),
     port: { slot, descriptors, onClosed: leave },
-    serve: ({ cm, node, logger }) => {
-      host.device = {
-        disconnect: (record) => cm.disconnectFor?.(record),
-        deliver: (packet) => node.takeHanded(packet),
-        onLost: (reason) => {
-          logger.error('the shared device is lost', { reason });
-          node.device.raise(AsyncEventType.DEVICE_FATAL);
-        },
-      };
+    serve: (device) => {
+      host.device = groupDevice(device);
     },
     leave,
   };

@@ -9,6 +9,7 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';
+import type { GroupDevice } from '../../slots/group-device.js';
 import type { GroupHost, Link } from '../../slots/group-host.js';
 import { steeringProgram } from '../../slots/steering.js';
 import type { GroupSockets } from './group-sockets.js';
@@ -33,13 +34,6 @@ export interface SocketGroupInit {
   readonly logger: Logger;
   /** Why a socket could not be had for an address. */
   bindError(this: void, cause: unknown, address: string, udpPort: number): SpiError;
-}
-
-/** What the device does for its group, once it is there. */
-export interface GroupDevice {
-  disconnect(record: ConnectionRecord): void;
-  deliver(packet: HandedPacket): void;
-  onLost(reason: string): void;
 }
 
 export class SocketGroupHost implements GroupHost {
