@@ -108,8 +108,9 @@ describe('the report of .ci/run', () => {
   });
 
   it('ends with the time of each part, what failed in a line each, and the sums', () => {
-    writeFileSync(join(directory, 'own'), OWN_SUITE);
-    const parts = `suite cat "$LOG"\nsuite cat ${join(directory, 'own')}\none true\none false\nfinish`;
+    const own = join(directory, 'own');
+    writeFileSync(own, OWN_SUITE);
+    const parts = `suite cat "$LOG"\nsuite cat ${own}\none true\none false\nfinish`;
     const { lines, code } = bash(parts, LANES);
     assert.equal(code, 1);
     const end = lines.slice(lines.indexOf('== seconds of each part'));
