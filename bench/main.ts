@@ -110,6 +110,14 @@ async function main(): Promise<void> {
   const onSkipped = (contender: string, why: string): void => {
     skipped[contender] = why;
     process.stderr.write(`SKIPPED: ${nameOf(contender)} ${why}\n`);
+    // CI installs what the peers need.
+    if (process.env['CI']) process.exitCode = 1;
+  };
+  const failed: Record<string, string> = {};
+  const onFailed = (contender: string, why: string): void => {
+    failed[contender] = why;
+    process.stderr.write(`FAILED: ${nameOf(contender)}: ${why}\n`);
+    process.exitCode = 1;
   };
   if (revision !== undefined) {
     const run = { rounds, seconds, rows, onRound, onSkipped };
@@ -120,14 +128,18 @@ async function main(): Promise<void> {
     return;
   }
   const chosen = against(rows, peers);
-  const summaries = await runBench({ rounds, seconds, rows: chosen, onRound, onSkipped });
+  const run = { rounds, seconds, rows: chosen, onRound, onSkipped, onFailed };
+  const summaries = await runBench(run);
   process.stderr.write('\n');
   process.stdout.write(`${markdown ? matrix(summaries) : table(summaries)}\n`);
   if (options.counters) process.stdout.write(`\n${countersTable(summaries, style)}\n`);
   for (const [contender, why] of Object.entries(skipped)) {
     process.stdout.write(`skipped: ${nameOf(contender)} ${why}\n`);
   }
-  if (json !== undefined) await save(json, rounds, seconds, { skipped, rows: summaries });
+  for (const [contender, why] of Object.entries(failed)) {
+    process.stdout.write(`failed: ${nameOf(contender)}: ${why}\n`);
+  }
+  if (json !== undefined) await save(json, rounds, seconds, { skipped, failed, rows: summaries });
 }
 
 async function save(file: string, rounds: number, seconds: number, data: object): Promise<void> {

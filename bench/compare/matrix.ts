@@ -44,6 +44,7 @@ function cpuVerdict(rivals: readonly RivalSummary[]): string {
 
 function rivalCell(rival: RivalSummary | undefined): string {
   if (rival === undefined) return '';
+  if (rival.failure !== undefined) return 'could not run';
   const verdict = rival.verdicts.find(({ what }) => what === 'ratio');
   const ratio = verdict === undefined ? figure(median(rival.ratios)) : judged(verdict);
   const more = rival.verdicts.find(({ what }) => what === 'more us');

@@ -47,6 +47,9 @@ function linesOf(summary: Summary): string[][] {
 function rivalLine(summary: Summary, rival: RivalSummary): string[] {
   const { contender, measurements, ratios, verdicts, cell } = rival;
   const name = nameOf(contender) + difference(summary.ours, cell);
+  if (rival.failure !== undefined) {
+    return ['', name, 'none', '', '', '', `could not run: ${rival.failure}`];
+  }
   return ['', name, ...figures(summary, measurements), range(ratios), say(verdicts)];
 }
 

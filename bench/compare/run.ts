@@ -1,7 +1,7 @@
 /** A run: every cell of the rows, round by round, each contender in processes of its own. */
 import { MissingPeer } from '../peers/build.js';
 import type { Cell, Measurement } from './cells.js';
-import { CONTENDERS, type Pair } from './contender.js';
+import { CONTENDERS, PEERS, type Pair } from './contender.js';
 import type { Row } from './rows.js';
 import { type Summary, summarize } from './summary.js';
 
@@ -17,8 +17,10 @@ export interface RunOptions {
   readonly network?: string;
   readonly open?: Open;
   readonly onRound?: (round: number) => void;
-  /** A contender cannot take part: the package that it lacks, or how it failed. */
+  /** A contender does not take part, as a package is not installed: which one. */
   readonly onSkipped?: (contender: string, why: string) => void;
+  /** A peer could not run, and the others go on without it. Left out, it ends the run. */
+  readonly onFailed?: (contender: string, why: string) => void;
 }
 
 /** The first round warms every cell up and does not count. */
@@ -26,7 +28,10 @@ const WARM_UP_SECONDS = 0.2;
 
 const openKnown: Open = (contender, local, remote) => CONTENDERS[contender]!.open(local, remote);
 
-/** Measures round by round, every second one in the opposite order. */
+/**
+ * Measures round by round, every second one in the opposite order.
+ * @throws Error of one of ours that could not run, or of a peer without `onFailed`
+ */
 export async function runBench(options: RunOptions): Promise<Summary[]> {
   const { rounds, seconds, rows, onRound } = options;
   const cells = new Map<string, Cell>();
@@ -36,22 +41,42 @@ export async function runBench(options: RunOptions): Promise<Summary[]> {
   }
   const results = new Map<string, Measurement[]>();
   const pairs = new Map<string, Pair>();
+  const failures = new Map<string, string>();
+  const onError = (contender: string, error: unknown): void => {
+    if (options.onFailed === undefined || !PEERS.includes(contender)) throw error;
+    const why = error instanceof Error ? error.message : String(error);
+    failures.set(contender, why);
+    options.onFailed(contender, why);
+    pairs.get(contender)?.kill();
+    pairs.delete(contender);
+  };
   try {
-    await openAll([...new Set([...cells.values()].map((each) => each.contender))], pairs, options);
-    const order = [...cells.values()].filter((each) => pairs.has(each.contender));
+    await openAll(
+      [...new Set([...cells.values()].map((each) => each.contender))],
+      pairs,
+      options,
+      onError,
+    );
+    const order = [...cells.values()];
     for (let round = 0; round <= rounds; round++) {
       onRound?.(round);
       for (const each of round % 2 === 0 ? order : order.toReversed()) {
         const time = round === 0 ? Math.min(seconds / 2, WARM_UP_SECONDS) : seconds;
-        const measurement = await pairs.get(each.contender)!.measure(each, time);
-        if (round > 0) results.set(each.name, [...(results.get(each.name) ?? []), measurement]);
+        const pair = pairs.get(each.contender);
+        if (pair === undefined) continue;
+        try {
+          const measurement = await pair.measure(each, time);
+          if (round > 0) results.set(each.name, [...(results.get(each.name) ?? []), measurement]);
+        } catch (error) {
+          onError(each.contender, error);
+        }
       }
     }
     await Promise.all([...pairs.values()].map((pair) => pair.close()));
   } finally {
     for (const pair of pairs.values()) pair.kill();
   }
-  return rows.map((row) => summarize(row, (name) => results.get(name) ?? []));
+  return rows.map((row) => summarize(row, (name) => results.get(name) ?? [], failures));
 }
 
 /** Two addresses for each contender, in the order of the rows. */
@@ -59,14 +84,15 @@ async function openAll(
   contenders: readonly string[],
   pairs: Map<string, Pair>,
   { network = '127.0.0', open = openKnown, onSkipped }: RunOptions,
+  onError: (contender: string, error: unknown) => void,
 ): Promise<void> {
   for (const [i, contender] of contenders.entries()) {
     const [local, remote] = [`${network}.${2 * i + 1}`, `${network}.${2 * i + 2}`];
     try {
       pairs.set(contender, await open(contender, local, remote));
     } catch (error) {
-      if (!(error instanceof MissingPeer)) throw error;
-      onSkipped?.(contender, error.message);
+      if (error instanceof MissingPeer) onSkipped?.(contender, error.message);
+      else onError(contender, error);
     }
   }
 }

@@ -14,6 +14,8 @@ export interface Verdict {
 export interface RivalSummary {
   readonly contender: string;
   readonly cell: Cell;
+  /** Why there is none of what follows: the peer could not run. */
+  readonly failure?: string;
   readonly measurements: readonly Measurement[];
   /** Ours divided by theirs, of the same round. */
   readonly ratios: readonly number[];
@@ -40,13 +42,29 @@ export function cpuPerGib({ cpuSeconds, bytes }: Measurement): number {
   return (cpuSeconds * GIB) / bytes;
 }
 
-export function summarize(row: Row, measured: (name: string) => readonly Measurement[]): Summary {
+/**
+ * @param measured of a cell, by its name
+ * @param failures why a contender could not run, by its name: its rows say so
+ */
+export function summarize(
+  row: Row,
+  measured: (name: string) => readonly Measurement[],
+  failures: ReadonlyMap<string, string> = new Map(),
+): Summary {
   const measurements = measured(row.ours.name);
-  const rivals = row.rivals
-    .map((rival) => summarizeRival(row, rival, measurements, measured(rival.cell.name)))
-    .filter((rival) => rival.measurements.length > 0);
+  const rivals = row.rivals.flatMap((rival) => {
+    const failure = failures.get(rival.cell.contender);
+    if (failure !== undefined) return [failedRival(rival.cell, failure)];
+    const theirs = measured(rival.cell.name);
+    return theirs.length === 0 ? [] : [summarizeRival(row, rival, measurements, theirs)];
+  });
   const { label, unit, ours } = row;
   return { label, unit, ours, measurements, rivals, verdicts: ownVerdicts(row, measurements) };
+}
+
+function failedRival(cell: Cell, failure: string): RivalSummary {
+  const none = { measurements: [], ratios: [], moreUs: [], cpuRatios: [], verdicts: [] };
+  return { contender: cell.contender, cell, failure, ...none };
 }
 
 function summarizeRival(

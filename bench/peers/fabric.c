@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -42,17 +42,22 @@ static size_t bytes;
 static fi_addr_t other;
 static struct description remote;
 static struct operation *idle;
+static bool is_shm;
 
 static void check(const char *what, ssize_t status) {
   if (status != 0) peer_fail(what, fi_strerror((int)-status));
 }
 
-// The library's own name is the process id, by which a process that was killed has left its memory
-// behind: the next one of that id would be refused as busy.
-static void name_memory(char *name, size_t length) {
-  struct timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  snprintf(name, length, "dapl-bench-%d-%lld-%ld", getpid(), (long long)now.tv_sec, now.tv_nsec);
+// A name in /dev/shm that no process has had before. Without a say it is the process number, which
+// comes again: the region that an earlier process has left is then taken for one in use (EBUSY).
+static struct fi_info *shm_info(struct fi_info *hints) {
+  uint64_t random;
+  if (getrandom(&random, sizeof random, 0) != sizeof random) peer_fail("getrandom", "none");
+  char service[64];
+  snprintf(service, sizeof service, "%d-%016llx", (int)getpid(), (unsigned long long)random);
+  struct fi_info *found;
+  check("fi_getinfo", fi_getinfo(API, "dapl-bench", service, FI_SOURCE, hints, &found));
+  return found;
 }
 
 static void fabric_open(const struct peer_options *options, uint8_t *room, int slots) {
@@ -63,15 +68,13 @@ static void fabric_open(const struct peer_options *options, uint8_t *room, int s
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   // Shared memory is found by names, not by addresses of the network.
-  const bool is_shm = strcmp(options->variant, "shm") == 0;
+  is_shm = strcmp(options->variant, "shm") == 0;
   hints->addr_format = is_shm ? FI_ADDR_STR : FI_SOCKADDR_IN;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->fabric_attr->prov_name = strdup(options->variant);
-  char name[64];
-  if (is_shm) name_memory(name, sizeof name);
-  const char *node = is_shm ? name : options->local;
-  check("fi_getinfo", fi_getinfo(API, node, NULL, FI_SOURCE, hints, &info));
+  if (is_shm) info = shm_info(hints);
+  else check("fi_getinfo", fi_getinfo(API, options->local, NULL, FI_SOURCE, hints, &info));
   struct fid_fabric *fabric;
   check("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
   check("fi_domain", fi_domain(fabric, info, &domain, NULL));
@@ -110,6 +113,8 @@ static void fabric_connect(const struct peer_name *name) {
   if (fi_av_insert(addresses, remote.name, 1, &other, 0, NULL) != 1) {
     peer_fail("fi_av_insert", "refused");
   }
+  // Both sides have it mapped now: without its name nothing of it stays when they are gone.
+  if (is_shm) shm_unlink(strstr((const char *)remote.name, "://") + strlen("://"));
 }
 
 // Settles what a call that posts has answered.
@@ -120,15 +125,6 @@ static bool posted(const char *what, ssize_t status, bool is_receive) {
   idle = operation->next;
   operation->is_receive = is_receive;
   return true;
-}
-
-// Both sides have mapped the other's memory: without a name it ends with them, however they end.
-static void fabric_connected(void) {
-  char name[sizeof remote.name];
-  size_t length = sizeof name;
-  check("fi_getname", fi_getname(&endpoint->fid, name, &length));
-  const char *const is_shm = strstr(name, "fi_shm://");
-  if (is_shm == name) shm_unlink(name + strlen("fi_shm://"));
 }
 
 static uint8_t *slot_of(int slot) { return memory + bytes * (size_t)slot; }
@@ -190,7 +186,6 @@ const struct peer_library peer_library = {
     .open = fabric_open,
     .describe = fabric_describe,
     .connect = fabric_connect,
-    .connected = fabric_connected,
     .send = fabric_send,
     .receive = fabric_receive,
     .write = fabric_write,

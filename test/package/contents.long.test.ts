@@ -3,13 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { install, MANIFEST, pack, ROOT, succeed } from './packed.js';
+import { install, MANIFEST, pack, ROOT } from './packed.js';
 
-const TARGET = `${process.platform}-${process.arch}`;
-const PREBUILDS = `prebuilds/${TARGET}`;
+const PREBUILDS = `prebuilds/${process.platform}-${process.arch}`;
 
 /** What a program there writes; no command is to be found by it. */
 function inProject(project: string, program: string): string {
@@ -62,7 +61,6 @@ describe('the package', function () {
   this.timeout(300_000);
   let packed: ReadonlySet<string>;
   before(async () => {
-    if (!existsSync(join(ROOT, PREBUILDS))) succeed(process.execPath, ['prebuild.mjs', TARGET]);
     packed = (await pack()).paths;
   });
 

@@ -5,12 +5,12 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loopback } from '../support/loopback.js';
 import { nodeOf } from './node-versions.js';
-import { install, ROOT, succeed } from './packed.js';
+import { install, succeed } from './packed.js';
 import { talk } from './talk.js';
 
 const VERSIONS = ['20.19.0', '20', '22', '24'];
@@ -57,9 +57,6 @@ writeFileSync(required, REQUIRED);
 
 const lack = missingPackages();
 if (lack === undefined) succeed(process.execPath, ['prebuild.mjs', 'linux-arm64']);
-if (!existsSync(join(ROOT, 'prebuilds', `linux-${process.arch}`))) {
-  succeed(process.execPath, ['prebuild.mjs', `linux-${process.arch}`]);
-}
 await install(project, 'mocha');
 
 const prebuilt = `prebuilds/linux-${process.arch}/softroce-port.node`;

@@ -38,6 +38,8 @@ export function pack(): Promise<Packed> {
 }
 
 async function packCopy(): Promise<Packed> {
+  // Where the sources of the addons have changed since, these are built anew.
+  succeed(process.execPath, ['prebuild.mjs', `linux-${process.arch}`]);
   const directory = mkdtempSync(join(tmpdir(), 'dapl-packed-'));
   process.once('exit', () => rmSync(directory, { recursive: true }));
   const copy = join(directory, 'copy');

@@ -18,24 +18,19 @@
 // Where compiler or header is missing the provider works over node:dgram: that is one sentence
 // and exit 0, but an error when CI is set. A compiler that rejects the sources is always an error.
 
-import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
-import { compile, findCompiler, findDirectories, missingHeader, plan, root } from './compile.mjs';
+import {
+  compile,
+  findCompiler,
+  findDirectories,
+  fingerprint,
+  missingHeader,
+  plan,
+  root,
+} from './compile.mjs';
 
 const outDir = join(root, 'build/native');
-
-/** Sources, flags and target in one digest: the key of "up to date", with no compiler asked. */
-function fingerprint({ inputs, flags, libraries }) {
-  const hash = createHash('sha256');
-  const compilers = [process.env.CC ?? '', process.env.CXX ?? ''];
-  hash.update(JSON.stringify([process.platform, process.arch, compilers, flags, libraries]));
-  for (const file of inputs) {
-    const bytes = readFileSync(file);
-    hash.update(`${relative(root, file)}\0${String(bytes.length)}\0`).update(bytes);
-  }
-  return hash.digest('hex');
-}
 
 /** @returns {boolean} whether the output is in place, or not meant for this platform */
 function build(dir) {
@@ -47,7 +42,8 @@ function build(dir) {
   }
   const output = join(outDir, target.output);
   const stamp = `${output}.sha256`;
-  const digest = fingerprint(target);
+  const compilers = [process.env.CC ?? '', process.env.CXX ?? ''];
+  const digest = fingerprint([target], [process.platform, process.arch, compilers]);
   if (existsSync(output) && existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) {
     return true;
   }

@@ -6,9 +6,10 @@
 // Installed as a dependency there is no node-api-headers: then all come from Node's own.
 
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const require = createRequire(import.meta.url);
@@ -82,6 +83,22 @@ export function plan(dir) {
   ];
   const libraries = (manifest.libraries ?? []).map((name) => `-l${name}`);
   return { ...manifest, inputs, sources, isCpp, flags, libraries };
+}
+
+/**
+ * Sources and flags of plans in one digest: the key of "up to date", with no compiler asked. It is
+ * the same wherever the tree is.
+ * @param about what else the output depends on: target, compilers, further flags
+ */
+export function fingerprint(plans, about) {
+  const hash = createHash('sha256');
+  const options = [about, plans.map(({ flags, libraries }) => [flags, libraries])];
+  hash.update(JSON.stringify(options).replaceAll(root, ''));
+  for (const file of plans.flatMap(({ inputs }) => inputs)) {
+    const bytes = readFileSync(file);
+    hash.update(`${relative(root, file)}\0${String(bytes.length)}\0`).update(bytes);
+  }
+  return hash.digest('hex');
 }
 
 /** A header of Node's that the plan needs and that is not there. */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <time.h>  // timespec, which the next one uses, and which musl declares nowhere else
+
 #include <linux/errqueue.h>
 #include <linux/sock_diag.h>
 #include <net/if.h>

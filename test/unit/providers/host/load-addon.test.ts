@@ -72,4 +72,15 @@ describe('native parts of providers', () => {
     assert.ok('problem' in result);
     assert.match(result.problem, /GLIBC_2\.33' not found.*is for glibc 2\.33 or later: build it/);
   });
+
+  it('says that a prebuild is for glibc where the C library is musl', () => {
+    // What musl's loader says, word by word.
+    const text =
+      'Error loading shared library ld-linux-x86-64.so.2: No such file or directory ' +
+      '(needed by /app/node_modules/dapl/prebuilds/linux-x64/softroce-port.node)';
+    writeFileSync(join(prebuilds, 'f.js'), `throw new Error(${JSON.stringify(text)});`);
+    const result = loadAddon('f.js', root);
+    assert.ok('problem' in result);
+    assert.match(result.problem, /ld-linux.*is for glibc, which is not here: build it/);
+  });
 });
