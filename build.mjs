@@ -1,7 +1,7 @@
 // The one build entry: compile with tsc, drop outputs whose source is gone, build the addons.
 //
 //   node build.mjs            everything, tests included
-//   node build.mjs --library  what a consumer runs (no tests): the quicker half
+//   node build.mjs --library  what a consumer runs (no tests, nor their addons): the quicker half
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
@@ -35,5 +35,6 @@ function run(...args) {
 
 if (existsSync(outDir)) pruneStaleOutputs(outDir);
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-run(tsc, '-b', process.argv.includes('--library') ? 'tsconfig.build.json' : 'tsconfig.json');
-run(join(root, 'providers/softroce/native/build.mjs'));
+const isLibrary = process.argv.includes('--library');
+run(tsc, '-b', isLibrary ? 'tsconfig.build.json' : 'tsconfig.json');
+run(join(root, 'providers/softroce/native/build.mjs'), ...(isLibrary ? ['--providers'] : []));

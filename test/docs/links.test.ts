@@ -55,6 +55,11 @@ function pathsOf(text: string): string[] {
   return [...prose.matchAll(path)].map(([, name = '']) => name);
 }
 
+/** Files whose code stands beneath their name. */
+function namedFilesOf(text: string): Set<string> {
+  return new Set([...text.matchAll(/`([\w.-]+)`:\n\n```/g)].map(([, name = '']) => name));
+}
+
 describe('the pages', () => {
   it('link to files and headings that are there', () => {
     const links = pages.flatMap(linksOf);
@@ -75,6 +80,30 @@ describe('the pages', () => {
       ({ path }) => !existsSync(join(root, path)) && !existsSync(join(root, `${path}.ts`)),
     );
     assert.deepEqual(missing, []);
+  });
+
+  it('say which page has a file that their programs import', () => {
+    /** Parts of one guide are one folder. */
+    const guideOf = (page: string): string => page.replace(/(?:-\d)?\.md$/, '');
+    const guides = pages.filter((page) => page.startsWith('docs/guides/'));
+    const named = new Map(guides.map((page) => [page, namedFilesOf(texts.get(page) ?? '')]));
+    const imported = guides.flatMap((page) =>
+      [...(texts.get(page) ?? '').matchAll(/^import .* from '\.\/([\w.-]+)';$/gm)].map(
+        ([, file = '']) => ({ page, file }),
+      ),
+    );
+    assert.ok(imported.length > 10);
+    const unsaid = imported.filter(({ page, file }) => {
+      const isOwn = guides.some(
+        (other) => guideOf(other) === guideOf(page) && named.get(other)?.has(file),
+      );
+      const text = texts.get(page) ?? '';
+      const link = text.split(`[${file}](`)[1]?.split(/[#)]/)[0];
+      const isSaid =
+        link !== undefined && named.get(normalize(join('docs/guides', link)))?.has(file);
+      return !isOwn && isSaid !== true;
+    });
+    assert.deepEqual(unsaid, []);
   });
 
   let api: ApiSymbols;

@@ -60,15 +60,17 @@ const WITHOUT_LIBRARY = `
 describe('the package', function () {
   this.timeout(300_000);
   let packed: ReadonlySet<string>;
+  let unpackedBytes: number;
   before(async () => {
-    packed = (await pack()).paths;
+    ({ paths: packed, unpackedBytes } = await pack());
   });
 
-  it('is a few files for each entry, without maps, and less than 6 MB', () => {
+  it('is a few files for each entry, without maps, and less than 7 MB', () => {
     const files = [...packed].filter((path) => path.startsWith('dist/'));
     const entries = Object.keys(MANIFEST.exports).length;
     assert.ok(files.length > entries && files.length < 6 * entries, `${files.length} in dist`);
     assert.ok(packed.size < 400, `${packed.size} files`);
+    assert.ok(unpackedBytes < 7e6, `${unpackedBytes} bytes`);
     assert.deepEqual(
       files.filter((path) => path.endsWith('.map')),
       [],

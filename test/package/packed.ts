@@ -27,6 +27,8 @@ export const ENTRIES = entriesWithTypes().map(([name]) => name);
 export interface Packed {
   readonly tarball: string;
   readonly paths: ReadonlySet<string>;
+  /** Of all its files. */
+  readonly unpackedBytes: number;
 }
 
 let packed: Promise<Packed> | undefined;
@@ -52,10 +54,15 @@ async function packCopy(): Promise<Packed> {
   succeed(process.execPath, [join(ROOT, 'pack.mjs'), join(copy, 'dist')]);
   const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', directory];
   const [result] = JSON.parse(succeed('npm', args, copy)) as [
-    { readonly filename: string; readonly files: readonly { readonly path: string }[] },
+    {
+      readonly filename: string;
+      readonly unpackedSize: number;
+      readonly files: readonly { readonly path: string }[];
+    },
   ];
   const paths = new Set(result.files.map(({ path }) => path));
-  return { tarball: join(directory, result.filename), paths };
+  const { filename, unpackedSize: unpackedBytes } = result;
+  return { tarball: join(directory, filename), paths, unpackedBytes };
 }
 
 /** The tarball unpacked into a project, with the dependencies that it names and others. */

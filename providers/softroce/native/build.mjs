@@ -1,8 +1,9 @@
 // Builds native code without node-gyp: one compiler call, no Python, no headers to download.
 //
-//   node providers/softroce/native/build.mjs [directory...]
+//   node providers/softroce/native/build.mjs [--providers | directory...]
 //
-// Without arguments: every providers/*/native, and test/native/*, that holds a native.json.
+// --providers: every providers/*/native that holds a native.json. Without arguments: those, and
+// test/native/*.
 //
 // Such a directory holds its sources (*.c, *.cc; in folders, too) and a native.json:
 //   output     file made in build/native, such as "softroce-port.node"
@@ -69,7 +70,11 @@ function build(dir) {
   return true;
 }
 
-const named = process.argv.slice(2).map((dir) => resolve(dir));
-const directories = named.length > 0 ? named : findDirectories(['providers', 'test/native']);
+const named = process.argv.slice(2);
+const isProviders = named[0] === '--providers';
+const directories =
+  named.length > 0 && !isProviders
+    ? named.map((dir) => resolve(dir))
+    : findDirectories(isProviders ? ['providers'] : ['providers', 'test/native']);
 const missing = directories.filter((dir) => !build(dir));
 if (missing.length > 0 && process.env.CI) process.exitCode = 1;
