@@ -8,6 +8,7 @@ import {
   type FileMapping,
   type Gid,
   ipFromGid,
+  isMulticastGid,
   type Logger,
   NETWORK_REPORT_TYPES,
   type NetworkReport,
@@ -18,6 +19,7 @@ import {
 } from '../../core/spi/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
+import { joinError, noRouteToGroup } from './group-error.js';
 import { watchSignals } from './parting-signals.js';
 import {
   loadNativeAddon,
@@ -206,12 +208,39 @@ class NativePort implements SocketPort {
     // A path over a channel ends with it: those of a later one are others.
     const channel = overChannel ? native.channelTo(gid, udpPort) : -1;
     const kind = overChannel ? `channel ${channel}` : '';
-    const create = (): number => native.addPath(gid, udpPort, localGidIndex, overChannel);
+    const create = (): number => {
+      try {
+        return native.addPath(gid, udpPort, localGidIndex, overChannel);
+      } catch (error) {
+        throw isMulticastGid(gid) ? noRouteToGroup(error, gid, this.localGid(localGidIndex)) : error;
+      }
+    };
     return this.paths.add(gid, localGidIndex, create, kind);
   }
 
   removePath(path: number): void {
     if (this.paths.remove(path)) this.native.removePath(path);
+  }
+
+  /** @throws RangeError, SpiError as `joinError` */
+  joinGroup(group: Gid, localGidIndex: number): number {
+    const { native, udpPort } = this;
+    const local = this.localGid(localGidIndex);
+    try {
+      return native.joinGroup(group, udpPort, localGidIndex);
+    } catch (error) {
+      throw error instanceof RangeError ? error : joinError(error, { group, local, udpPort });
+    }
+  }
+
+  leaveGroup(group: number): void {
+    this.native.leaveGroup(group);
+  }
+
+  private localGid(index: number): Gid {
+    const gid = this.gids[index];
+    if (gid) return gid;
+    throw new RangeError(`no local address ${String(index)}: there are ${this.gids.length}`);
   }
 
   keepParting(path: number, packet: Uint8Array): number {

@@ -28,7 +28,14 @@ struct UdpSocket {
 struct Link {
   uint32_t mtuBytes = 0;
   uint32_t scopeId = 0;
+  uint32_t interface = 0;
 };
+
+bool setInt(int fd, int level, int option, int value);
+
+/// What every socket of the port needs, before it is bound.
+/// @returns 0 or errno
+int configureUdpSocket(const UdpSocket& socket);
 
 /// @returns 0, or the errno of the call that failed (EADDRINUSE, EADDRNOTAVAIL, ...)
 int openUdpSocket(UdpSocket* socket);
