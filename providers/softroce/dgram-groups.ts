@@ -2,7 +2,7 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { type Gid, GROUP_BIT, ipFromGid, isIpv4Gid, type Logger } from '../../core/spi/index.js';
 import { interfaceOf, scopedAddress, socketOptions } from './dgram-socket.js';
-import { joinError, noRouteToGroup } from './group-error.js';
+import { groupError } from './group-error.js';
 
 /** Hop limit of datagrams to groups: that of the kernel's rdma_cm. */
 const GROUP_HOPS = 64;
@@ -28,7 +28,7 @@ export class DgramGroups {
     private readonly logger: Logger,
   ) {}
 
-  /** @throws RangeError, SpiError as `joinError` */
+  /** @throws RangeError, SpiError as `groupError` */
   join(group: Gid, localGidIndex: number): number {
     const { udpPort } = this;
     const local = this.localGid(localGidIndex);
@@ -38,7 +38,7 @@ export class DgramGroups {
       socket.addMembership(ipFromGid(group), interfaceAddress(local));
     } catch (error) {
       socket.close();
-      throw joinError(error, { group, local, udpPort });
+      throw groupError(error, { group, local, udpPort });
     }
     const number = this.nextNumber++;
     const gid = Uint8Array.from(group);
@@ -56,6 +56,7 @@ export class DgramGroups {
 
   /** @throws SpiError('ENETUNREACH') where no route leads to the group */
   checkRoute(group: Gid, localGidIndex: number): void {
+    const { udpPort } = this;
     const local = this.localGid(localGidIndex);
     const socket = createSocket(socketOptions(group));
     // What it has to say comes later; whether it is connected is known at once.
@@ -63,10 +64,10 @@ export class DgramGroups {
     try {
       bindNow(socket, { address: scopedAddress(local, local), port: 0, exclusive: true });
       sendToGroupsFrom(socket, local);
-      socket.connect(this.udpPort, groupAddress(group, local));
+      socket.connect(udpPort, groupAddress(group, local));
       socket.remoteAddress();
     } catch (error) {
-      throw noRouteToGroup(error, group, local);
+      throw groupError(error, { group, local, udpPort });
     } finally {
       socket.close();
     }

@@ -19,7 +19,7 @@ import {
 } from '../../core/spi/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
-import { joinError, noRouteToGroup } from './group-error.js';
+import { groupError } from './group-error.js';
 import { watchSignals } from './parting-signals.js';
 import {
   loadNativeAddon,
@@ -212,7 +212,7 @@ class NativePort implements SocketPort {
       try {
         return native.addPath(gid, udpPort, localGidIndex, overChannel);
       } catch (error) {
-        throw isMulticastGid(gid) ? noRouteToGroup(error, gid, this.localGid(localGidIndex)) : error;
+        throw isMulticastGid(gid) ? this.groupError(error, gid, localGidIndex) : error;
       }
     };
     return this.paths.add(gid, localGidIndex, create, kind);
@@ -222,14 +222,12 @@ class NativePort implements SocketPort {
     if (this.paths.remove(path)) this.native.removePath(path);
   }
 
-  /** @throws RangeError, SpiError as `joinError` */
+  /** @throws RangeError when there is no such address; SpiError as `groupError` */
   joinGroup(group: Gid, localGidIndex: number): number {
-    const { native, udpPort } = this;
-    const local = this.localGid(localGidIndex);
     try {
-      return native.joinGroup(group, udpPort, localGidIndex);
+      return this.native.joinGroup(group, this.udpPort, localGidIndex);
     } catch (error) {
-      throw error instanceof RangeError ? error : joinError(error, { group, local, udpPort });
+      throw this.groupError(error, group, localGidIndex);
     }
   }
 
@@ -237,10 +235,11 @@ class NativePort implements SocketPort {
     this.native.leaveGroup(group);
   }
 
-  private localGid(index: number): Gid {
-    const gid = this.gids[index];
-    if (gid) return gid;
-    throw new RangeError(`no local address ${String(index)}: there are ${this.gids.length}`);
+  /** What the contract forbids stays as it is. */
+  private groupError(error: unknown, group: Gid, localGidIndex: number): unknown {
+    const local = this.gids[localGidIndex];
+    if (error instanceof RangeError || !local) return error;
+    return groupError(error, { group, local, udpPort: this.udpPort });
   }
 
   keepParting(path: number, packet: Uint8Array): number {
