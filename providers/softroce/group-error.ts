@@ -9,7 +9,10 @@ export interface GroupAddress {
   readonly udpPort: number;
 }
 
-/** @returns SpiError that names the group: EADDRINUSE, EADDRNOTAVAIL, ENETUNREACH, ENOMEM, EPERM, EIO */
+/**
+ * @returns SpiError that names the group: EADDRINUSE, EADDRNOTAVAIL, ENETUNREACH, ENOMEM, EPERM,
+ * EIO
+ */
 export function groupError(cause: unknown, { group, local, udpPort }: GroupAddress): SpiError {
   const { code = '', message = String(cause) } = cause as { code?: string; message?: string };
   const what = `the group ${ipFromGid(group)}`;

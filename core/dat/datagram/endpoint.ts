@@ -148,10 +148,10 @@ export class UdEp extends Handle {
    * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again is a no-op. A
    * member hears what it sends itself as well, unless an RDMA device is told otherwise.
    * @param group IP address of the group, as text: of 224.0.0.0/4 or ff00::/8
-   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast; DAT_INVALID_PARAMETER
-   * for what is no group; DAT_INVALID_ADDRESS for what is no address, a family that the adapter has
-   * no address of, an interface that is gone, and a UDP port that another program shares with none;
-   * DAT_INSUFFICIENT_RESOURCES
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast;
+   * DAT_INVALID_PARAMETER for what is no group; DAT_INVALID_ADDRESS for what is no address, a
+   * family that the adapter has no address of, an interface that is gone, and a UDP port that
+   * another program shares with none; DAT_INSUFFICIENT_RESOURCES
    */
   joinMulticast(group: string): void {
     const operation = 'ep.joinMulticast';

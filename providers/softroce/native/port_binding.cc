@@ -165,7 +165,8 @@ napi_value addPath(napi_env env, napi_callback_info info) {
   const uint32_t local = toUint32(env, call.arguments[2]);
   if (local >= call.port->addresses()) return throwRange(env, "no such local address");
   const Endpoint destination = toEndpoint(env, call.arguments[0], call.arguments[1]);
-  const int noRoute = isMulticast(destination.gid) ? call.port->routeToGroup(destination, local) : 0;
+  const bool toGroup = isMulticast(destination.gid);
+  const int noRoute = toGroup ? call.port->routeToGroup(destination, local) : 0;
   if (noRoute != 0) {
     throwErrno(env, noRoute, local);
     return nullptr;

@@ -35,8 +35,8 @@ class MulticastGroups {
   ~MulticastGroups();
 
   /// @param local whose interface joins
-  /// @returns the number of the membership, below 2^31 and never used again, or -errno: EADDRNOTAVAIL
-  /// where no interface has the address any more
+  /// @returns the number of the membership, below 2^31 and never used again, or -errno:
+  /// EADDRNOTAVAIL where no interface has the address any more
   int64_t join(const Endpoint& group, const Endpoint& local);
   /// @returns whether there was such a membership
   bool leave(uint32_t number);
