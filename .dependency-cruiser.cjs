@@ -2,7 +2,7 @@
 // plants one violation of each and expects it to be reported under its name.
 
 const ours = '^(core|plugins|providers|samples|bench|test)/';
-const sansIo = '^(core|plugins/(mad|cm|xrc)|providers/hca|samples/[^/]+/(wire|session))/';
+const sansIo = '^(core|plugins/(mad|cm|xrc)|providers/(hca|slots)|samples/[^/]+/(wire|session))/';
 const shipped = '^(core|plugins|providers)/';
 const cli = '^plugins/cli/';
 const selfReferring = '^plugins/(cli|easy)/';
@@ -82,6 +82,12 @@ module.exports = {
       { path: ours, pathNot: ['^core/spi/', '^providers/hca/'] },
     ),
     forbid(
+      'slots-know-only-the-spi',
+      'what processes of a shared device agree on imports core/spi and itself',
+      { path: '^providers/slots/' },
+      { path: ours, pathNot: ['^core/spi/', '^providers/slots/'] },
+    ),
+    forbid(
       'pacing-knows-only-itself',
       'what is done when is decided from facts alone',
       { path: '^providers/hca/pacing/' },
@@ -98,9 +104,9 @@ module.exports = {
     ),
     forbid(
       'provider-knows-no-provider',
-      'what two providers need lives in providers/hca, providers/host or providers/kit',
+      'what two providers need lives in providers/hca, host, kit or slots',
       { path: '^providers/([^/]+)/' },
-      { path: '^providers/', pathNot: '^providers/($1|hca|host|kit)/' },
+      { path: '^providers/', pathNot: '^providers/($1|hca|host|kit|slots)/' },
     ),
     forbid(
       'provider-knows-spi-and-modules',

@@ -6,7 +6,7 @@ import tseslint from 'typescript-eslint';
 const sansIo = [
   'core/**/*.ts',
   'plugins/{mad,cm,xrc}/**/*.ts',
-  'providers/hca/**/*.ts',
+  'providers/{hca,slots}/**/*.ts',
   'samples/*/{wire,session}/**/*.ts',
 ];
 

@@ -78,6 +78,7 @@ const dependencyPlants: readonly Plant[] = [
     '../../providers/mock/planted-target.js',
   ),
   plant('hca-knows-only-the-spi', 'providers/hca/planted-1.ts', '../../core/planted-target.js'),
+  plant('slots-know-only-the-spi', 'providers/slots/planted-1.ts', '../hca/planted-target.js'),
   plant('pacing-knows-only-itself', 'providers/hca/pacing/planted-1.ts', '../planted-target.js'),
   plant(
     'host-knows-only-the-pacing',
@@ -131,6 +132,7 @@ const dependencyPlants: readonly Plant[] = [
   plant('sans-io-imports-no-io', 'plugins/cm/planted-2.ts', 'node:dgram'),
   plant('sans-io-imports-no-io', 'plugins/xrc/planted-2.ts', 'node:net'),
   plant('sans-io-imports-no-io', 'providers/hca/planted-2.ts', 'node:fs'),
+  plant('sans-io-imports-no-io', 'providers/slots/planted-2.ts', 'node:net'),
   plant('sans-io-imports-no-io', 'samples/ulp/wire/planted-3.ts', 'node:net'),
   plant('sans-io-imports-no-io', 'samples/ulp/session/deep/planted-3.ts', 'node:timers'),
   plant('no-dev-dependency-shipped', 'samples/planted-3.ts', 'fast-check'),

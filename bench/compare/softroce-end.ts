@@ -17,7 +17,7 @@ const CONNECTING = 50;
 const STIR_SECONDS = 0.05;
 
 /** How the port differs from what a user gets without a word. */
-type PortChoice = Pick<SoftroceOptions, 'port' | 'mtuBytes' | 'parameters' | 'shm'>;
+type PortChoice = Pick<SoftroceOptions, 'port' | 'mtuBytes' | 'parameters' | 'shm' | 'shared'>;
 
 export class SoftroceEnd implements End {
   private connection: Connection | undefined;

@@ -12,6 +12,8 @@ const CHOICES: Readonly<Record<string, Parameters<typeof SoftroceEnd.open>[0]>> 
   shm: { shm: true },
   dgram: { port: 'dgram' },
   'mtu-4096': { mtuBytes: 4096 },
+  slots: { shared: true },
+  'slots-shm': { shared: true, shm: true },
   // Packets, ports and the order of ACKs are those that a peer of another make sees.
   kernel: { parameters: { agreements: false } },
 };

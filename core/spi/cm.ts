@@ -5,6 +5,7 @@
  */
 import type { Gid } from './address.js';
 import type { QueuePair } from './device.js';
+import type { ConnectionRecord } from './device-share.js';
 
 /** Private data limits in bytes, as consumers see them with rdma_cm's header in place. */
 export const CmPrivateData = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
@@ -59,6 +60,8 @@ export interface CmModule {
    * @param mayGoOn asked before each: false leaves the rest without a word
    */
   sayGoodbye?(mayGoOn: () => boolean): void;
+  /** Sends a DREQ for a connection of another process of a shared device, which was killed. */
+  disconnectFor?(record: ConnectionRecord): void;
 }
 
 export interface CmListenOptions {

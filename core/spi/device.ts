@@ -7,6 +7,7 @@
  * inside a call of the consumer. Failures are SpiError.
  */
 import type { Gid } from './address.js';
+import type { DeviceShare } from './device-share.js';
 import type { AsyncEventType, QpState, QpType } from './ib.js';
 import type { NetworkReport } from './network-report.js';
 import type { PeerDevice } from './packet-port.js';
@@ -67,6 +68,8 @@ export interface Device {
   readonly capabilities: ReadonlySet<DeviceCapability>;
   /** The port's GID table; index 0 is the default source. */
   readonly gids: readonly Gid[];
+  /** Present where other processes have the device, too. */
+  readonly share?: DeviceShare;
 
   createProtectionDomain(): ProtectionDomain;
   /** Memory that suits registration (page-aligned where it matters, in huge pages), zeroed. */
@@ -353,7 +356,8 @@ export interface QueuePair {
   flightRecord(): readonly string[];
   /**
    * What network or system had said of the packets of a request whose retries have run out, and
-   * what to do about it: text for people. Absent where a provider hears of no such thing.
+   * what to do about it: text for people. With QP_FATAL it says that the peer is gone. Absent where
+   * a provider hears of no such thing.
    */
   networkTrouble?(): string | undefined;
   destroy(): void;

@@ -77,8 +77,8 @@ export class ForwardingPort implements PacketPort {
     this.port.removeRegion(region);
   }
 
-  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number {
-    return this.port.addPath(gid, localGidIndex, mtuBytes);
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, destinationQpn?: number): number {
+    return this.port.addPath(gid, localGidIndex, mtuBytes, destinationQpn);
   }
 
   removePath(path: number): void {

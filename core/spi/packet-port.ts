@@ -91,6 +91,11 @@ export const PORT_COUNTERS = [
 
 export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
 
+/** All of them, at 0. */
+export function newPortCounters(): PacketPortCounters {
+  return Object.fromEntries(PORT_COUNTERS.map((name) => [name, 0])) as PacketPortCounters;
+}
+
 /** Another device, as the CM knows it by its REQ. */
 export interface PeerDevice {
   /** Its node GUID, with what it offers (peer-agreement.ts). */
@@ -98,6 +103,8 @@ export interface PeerDevice {
   readonly gid: Gid;
   /** The UDP port that its packets come from. */
   readonly udpPort: number;
+  /** Which of the processes that share it; absent for a device that is not shared. */
+  readonly slot?: number;
 }
 
 export interface PacketPort {
@@ -171,11 +178,12 @@ export interface PacketPort {
   /**
    * A destination. Paths are counted: the same arguments give the same number.
    * @param mtuBytes CHANNEL_MTU_BYTES for one through shared memory; others are all the same
+   * @param destinationQpn says whose memory, where processes share the device there
    * @throws RangeError when no local address can reach the GID (wrong address family), when no
    * memory is shared with it, and when `localGidIndex` is none
    * @throws SpiError('ENETUNREACH') to a multicast group that no route leads to
    */
-  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number;
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, destinationQpn?: number): number;
   removePath(path: number): void;
 
   /**
@@ -205,7 +213,8 @@ export interface PacketPort {
    */
   listen?(nodeGuid: bigint): boolean;
   /**
-   * Makes a channel to a device that offers CHANNEL, unless there is one.
+   * Makes a channel to a device that offers CHANNEL, unless there is one. There is none to the
+   * process itself.
    * @param done told once, within a second or so; from inside this call where it is known: whether
    * there is one now
    */

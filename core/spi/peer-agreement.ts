@@ -19,6 +19,8 @@ export const PEER_AGREEMENT = {
    * the GUID of a REP it says that the two have met, and that this connection goes that way.
    */
   CHANNEL: 8,
+  /** The device is shared by processes: the top byte of each QPN is the slot of one of them. */
+  SLOTS: 16,
 } as const;
 
 /**
@@ -41,6 +43,16 @@ export function withoutOffers(guid: bigint, offers: number): bigint {
 /** What is the same in all GUIDs of a device, whatever it offers in them. */
 export function deviceOf(guid: bigint): bigint {
   return withoutOffers(guid, OFFERS);
+}
+
+/** Of the process that has the queue pair; undefined where a device is one process, and unknown. */
+export function slotOfPeer(guid: bigint, qpn: number): number | undefined {
+  return (offersOf(guid) & PEER_AGREEMENT.SLOTS) === 0 ? undefined : slotOfQpn(qpn);
+}
+
+/** The top byte of a QPN. */
+export function slotOfQpn(qpn: number): number {
+  return qpn >>> 16;
 }
 
 /** Bits of `PEER_AGREEMENT`: 0 for a device of another make. */

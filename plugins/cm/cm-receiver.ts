@@ -11,7 +11,7 @@ import {
   type MadAddress,
   type NetworkReport,
 } from '../../core/spi/index.js';
-import { deviceOf } from '../../core/spi/internal/index.js';
+import { slotOfPeer } from '../../core/spi/internal/index.js';
 import type { Admission } from './admission/admission.js';
 import { aprOf } from './messages/apr.js';
 import { agreementOf } from './messages/peer-agreement.js';
@@ -260,9 +260,10 @@ export class CmReceiver {
     const { gid, udpPort } = source;
     const guid = req.localCaGuid;
     const { pathMtuBytes } = agreementOf({ req, source }, guid, services.guid);
-    const isItself = deviceOf(guid) === deviceOf(services.guid);
-    const isDue = pathMtuBytes === CHANNEL_MTU_BYTES && !isItself && udpPort !== undefined;
-    if (isDue && device.meet) device.meet({ guid, gid, udpPort }, done);
+    const isDue = pathMtuBytes === CHANNEL_MTU_BYTES && udpPort !== undefined;
+    const slot = slotOfPeer(guid, req.localQpn);
+    const peer = { guid, gid, ...(slot !== undefined && { slot }) };
+    if (isDue && device.meet) device.meet({ ...peer, udpPort }, done);
     else done(false);
   }
 

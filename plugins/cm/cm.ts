@@ -13,10 +13,12 @@ import {
   type CmModule,
   type CmResolution,
   type CmResolveOptions,
+  type ConnectionRecord,
   type Device,
   type Gid,
   GSI_QKEY,
   GSI_QPN,
+  inSlot,
   isIpv4Gid,
   isPortServiceId,
   type Logger,
@@ -57,6 +59,7 @@ import {
 } from './common/transaction-id.js';
 import { checkConnectable, transportOfAsker } from './common/transport.js';
 import { Turns } from './connection/turns.js';
+import { NO_DATA } from './wire/cm-codec.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
 import { type CmMessage, emitCmMad } from './wire/message.js';
 
@@ -113,7 +116,7 @@ export class Cm implements CmModule {
   private readonly agent: MadAgent;
   private readonly table = new ConnectionTable();
   private readonly turns = new Turns(TURNS_PER_PEER);
-  private readonly listeners = new Listeners();
+  private readonly listeners: Listeners;
   private readonly services: ConnectionServices;
   private readonly sidr: Sidr;
   private nextTransaction: number;
@@ -130,6 +133,7 @@ export class Cm implements CmModule {
     checkOptions(options, CM_OPTIONS, einval);
     const { mad, device, clock, timers, random } = dependencies;
     this.nextTransaction = random.u32();
+    this.listeners = new Listeners(device.share);
     this.services = {
       clock,
       timers,
@@ -144,6 +148,7 @@ export class Cm implements CmModule {
         keep: (message, path) => this.keepParting(message, path),
         drop: (parting) => device.dropPartingMad?.(parting),
       },
+      share: device.share,
       defer: deferring(dependencies, () => this.closed !== undefined),
       onUnexpected: (connection, input) => this.onUnexpected(connection, input),
     };
@@ -242,6 +247,13 @@ export class Cm implements CmModule {
     }
   }
 
+  /** DREP goes to the process that had it: none is awaited. */
+  disconnectFor(record: ConnectionRecord): void {
+    const { localCommId, remoteCommId, remoteQpn, peerGid: gid, localGidIndex } = record;
+    const body = { localCommId, remoteCommId, remoteQpn, privateData: NO_DATA };
+    this.send({ name: 'DREQ', body }, this.newTransactionId(), { gid, localGidIndex });
+  }
+
   private shutDown(): Promise<void> {
     this.listeners.clear();
     this.sidr.close();
@@ -334,8 +346,9 @@ export class Cm implements CmModule {
   }
 
   private newId(isTaken: (id: number) => boolean): number {
+    const { device, random } = this.dependencies;
     for (;;) {
-      const id = this.dependencies.random.u32() >>> 0;
+      const id = inSlot(device.share, random.u32());
       if (!isTaken(id)) return id;
     }
   }

@@ -17,6 +17,7 @@ import {
   SpiError,
   Timer,
   type Timers,
+  inSlot,
 } from '../../core/spi/index.js';
 import { Agent, type AgentServices } from './agent.js';
 import { GsiPort } from './gsi-port.js';
@@ -34,6 +35,7 @@ import {
   MadStatus,
   parseMadHeader,
   vendorOui,
+  MadClass,
 } from '../../core/spi/mad-header.js';
 
 export interface MadDependencies {
@@ -147,6 +149,7 @@ export class Mad implements MadModule {
     const hiTid = this.allocateHiTid();
     const agent = new Agent(hiTid, options, this.services, (leaving) => this.onUnregister(leaving));
     this.methods.add(options, agent);
+    this.claimClass(options);
     this.byHiTid.set(agent.hiTid, agent);
     this.agents.add(agent);
     return agent;
@@ -174,6 +177,7 @@ export class Mad implements MadModule {
 
   private onUnregister(agent: Agent): void {
     this.methods.remove(agent.options);
+    this.releaseClass(agent.options);
     this.byHiTid.delete(agent.hiTid);
     void agent.ended.then(() => this.agents.delete(agent));
   }
@@ -182,12 +186,31 @@ export class Mad implements MadModule {
     for (const agent of this.agents) agent.flush();
   }
 
+  /** Of a shared device, requests of a class come to one process; the CM's go by service id. */
+  private claimClass(options: MadAgentOptions): void {
+    if (!isOwned(options)) return;
+    try {
+      this.dependencies.device.share?.claimClass(options.managementClass);
+    } catch (error) {
+      this.methods.remove(options);
+      throw error;
+    }
+  }
+
+  private releaseClass(options: MadAgentOptions): void {
+    if (isOwned(options)) this.dependencies.device.share?.releaseClass(options.managementClass);
+  }
+
   /** 24 bits, cyclic: a late response of an agent long gone finds no agent. */
   private allocateHiTid(): number {
     do {
       this.nextHiTid = (this.nextHiTid + 1) & 0xffffff;
-    } while (this.nextHiTid === 0 || this.byHiTid.has(this.nextHiTid));
-    return this.nextHiTid;
+    } while (this.nextHiTid === 0 || this.isHiTidTaken(this.nextHiTid));
+    return inSlot(this.dependencies.device.share, this.nextHiTid);
+  }
+
+  private isHiTidTaken(hiTid: number): boolean {
+    return this.byHiTid.has(inSlot(this.dependencies.device.share, hiTid));
   }
 
   private onMad(data: Uint8Array, source: MadAddress): void {
@@ -231,4 +254,9 @@ export class Mad implements MadModule {
       this.dependencies.logger.debug('a MAD cannot be answered', { error });
     }
   }
+}
+
+/** It takes requests, and those of its class have one owner. */
+function isOwned({ managementClass, methods }: MadAgentOptions): boolean {
+  return methods.length > 0 && managementClass !== MadClass.CM;
 }

@@ -68,8 +68,8 @@ export class TappedPort extends ForwardingPort {
     this.regions.delete(region);
   }
 
-  override addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number {
-    const path = super.addPath(gid, localGidIndex, mtuBytes);
+  override addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, qpn?: number): number {
+    const path = super.addPath(gid, localGidIndex, mtuBytes, qpn);
     this.paths.set(path, { gid: gid.slice(), local: this.gids[localGidIndex] ?? gid });
     return path;
   }

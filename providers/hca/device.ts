@@ -84,6 +84,7 @@ export class HcaDevice implements Device {
   readonly keepPartingMad?: NonNullable<Device['keepPartingMad']>;
   readonly dropPartingMad?: NonNullable<Device['dropPartingMad']>;
   readonly meet?: NonNullable<Device['meet']>;
+  readonly share?: NonNullable<Device['share']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -106,6 +107,7 @@ export class HcaDevice implements Device {
       this.dropPartingMad = (parting) => port.dropParting?.(parting);
     }
     if (port.meet !== undefined) this.meet = (peer, done) => port.meet?.(peer, done);
+    if (hca.share !== undefined) this.share = hca.share;
     this.attributes = deviceAttributes(hca, random);
     this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
   }
@@ -301,10 +303,14 @@ function offersOfPort(port: PacketPort): number {
   return LATE_ACK | ONE_PORT | (port.localMtuBytes === LOCAL_MTU_BYTES ? LOCAL_MTU : 0);
 }
 
-/** @param own what tells it apart */
-function nodeGuidOf({ parameters, port }: Hca, own: number): bigint {
-  if (!parameters.agreements) return softwareGuid(0, own);
-  const offers = offersOfPort(port);
+const GUID_BITS = 0xffffffffn;
+
+/** @param random what tells it apart, unless that is given to all processes of the device */
+function nodeGuidOf({ parameters, port, share }: Hca, random: number): bigint {
+  const own = share === undefined ? random : Number(share.nodeGuid & GUID_BITS);
+  const slots = share === undefined ? 0 : PEER_AGREEMENT.SLOTS;
+  if (!parameters.agreements) return softwareGuid(slots, own);
+  const offers = offersOfPort(port) | slots;
   const found = softwareGuid(offers | PEER_AGREEMENT.CHANNEL, own);
   return port.listen?.(found) === true ? found : softwareGuid(offers, own);
 }

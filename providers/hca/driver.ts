@@ -6,7 +6,9 @@
  */
 import {
   type Clock,
+  type DeviceShare,
   GSI_QPN,
+  type HandedPacket,
   type Logger,
   type NetworkReport,
   type PacketPort,
@@ -35,6 +37,8 @@ export interface HcaDriverOptions {
   readonly parameters?: Partial<HcaParameters>;
   readonly hooks?: DeviceHooks;
   readonly sendFault?: SendFault;
+  /** Where other processes have the device, too. */
+  readonly share?: DeviceShare | undefined;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
    * of one. Called at most once until the next pump, possibly from inside a consumer's call: it
@@ -71,6 +75,7 @@ export class HcaDriver implements Scheduler {
       requestPump: options.requestPump,
       onCqGone: (cq) => this.device.onCqGone(cq),
       ...(options.sendFault && { sendFault: options.sendFault }),
+      share: options.share,
     });
     this.hca.nowUs = clock.now();
     this.pacer = this.hca.pacer;
@@ -80,6 +85,11 @@ export class HcaDriver implements Scheduler {
   /** Runs a task at the end of the pump under way, or of the next one. */
   defer(task: () => void): void {
     this.hca.notifications.push(task);
+  }
+
+  /** A packet that came to another process of the device. */
+  takeHanded(packet: HandedPacket): void {
+    this.hca.takeHanded(packet);
   }
 
   /** What the port is to be told with `watch`; `wake` schedules a pump. */

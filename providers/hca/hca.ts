@@ -10,6 +10,8 @@
  * - `requestsShown` and `requestPump` say that there is something new to do.
  */
 import {
+  type DeviceShare,
+  type HandedPacket,
   type NetworkReport,
   type PacketPort,
   type PollingMode,
@@ -64,6 +66,8 @@ export interface HcaOptions {
   /** For the device's list of completion queues. */
   readonly onCqGone: (cq: SoftCompletionQueue) => void;
   readonly sendFault?: SendFault;
+  /** Where other processes have the device, too. */
+  readonly share?: DeviceShare | undefined;
 }
 
 export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
@@ -95,6 +99,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   /** The time at the last look, in microseconds. */
   nowUs = 0;
   readonly sendFault: SendFault | undefined;
+  readonly share: DeviceShare | undefined;
   private readonly dispatcher = new PacketDispatcher(this);
   private readonly dirtyCqs: (SoftCompletionQueue | undefined)[] = [];
   /** How many of them there are: an array that is emptied gives its memory back, to be had anew. */
@@ -107,14 +112,15 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     const { port, random, parameters } = options;
     this.port = port;
     this.sendFault = options.sendFault;
+    this.share = options.share;
     this.timers = options.timers;
     this.parameters = parameters;
     this.limits = limitsOf(port, parameters);
-    this.queuePairs = new QueuePairTable(random);
-    this.sharedReceives = new SharedReceiveTable(random);
+    this.queuePairs = new QueuePairTable(random, options.share?.slot);
+    this.sharedReceives = new SharedReceiveTable(random, options.share?.slot);
     this.multicast = new MulticastTable(port);
     this.paths = new PeerPaths({
-      addPath: (gid, localGidIndex, mtuBytes) => port.addPath(gid, localGidIndex, mtuBytes),
+      addPath: (...destination) => port.addPath(...destination),
       releasePath: (path) => this.releasePath(path),
     });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
@@ -149,6 +155,19 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
       pacer.moving = false;
     }
     return count;
+  }
+
+  /**
+   * A packet that came to another process of the device: not called from inside of anything here.
+   */
+  takeHanded(packet: HandedPacket): void {
+    const { pacer } = this;
+    this.readClock();
+    pacer.moving = true;
+    this.dispatcher.dispatchHanded(packet);
+    this.publish();
+    pacer.moving = false;
+    this.requestPump();
   }
 
   /** Ours is a full member's key, so a limited member's is good enough (IBTA 10.9.3). */

@@ -34,6 +34,11 @@ export interface UnixSocket {
    * closed
    */
   receive(): UnixMessage | undefined | null;
+  /**
+   * As `receive`, but the descriptors are the thread's: `closeDescriptor` of the addon closes them,
+   * or the thread's end, which a worker comes to at any moment when it is terminated.
+   */
+  take(): UnixMessage | undefined | null;
   /** Of the process that connected or listened, as the system vouches. */
   identity(): UnixIdentity;
   /** Called from the event loop while something waits, or the end. */

@@ -17,7 +17,7 @@ import {
   showAs,
   within,
 } from '../../core/spi/checks/index.js';
-import { SpiError, ipFromGid } from '../../core/spi/index.js';
+import { type Gid, SpiError, ipFromGid } from '../../core/spi/index.js';
 import { FaultScript, refuseUnhit } from '../hca/faults/fault-script.js';
 import {
   ADDRESS,
@@ -33,6 +33,8 @@ import { MemoryPort, type MemoryPortOptions } from './memory-port.js';
 import type { MockNode } from './node.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
 import { Runner, type RunOptions } from './runner.js';
+import { GroupSystem } from './group-system.js';
+import type { SteeredSocket } from './steered-address.js';
 import { VirtualClock } from './virtual-clock.js';
 import { PacketPool, viewOf, type WirePacket } from './wire-packet.js';
 
@@ -95,6 +97,14 @@ export type FabricTap = (event: 'sent' | 'delivered', packet: WirePacket, nowUs:
 
 type LossReason = 'lost' | 'partitioned' | 'faulted' | 'overflowed' | 'undeliverable';
 
+/** What has an address: a port, or sockets of several processes that share it. */
+export interface PacketReceiver {
+  deliver(packet: WirePacket): void;
+  unreachable(gid: Gid): void;
+  /** Of an address that is shared: the port reads no more. */
+  notReadBy?(port: MemoryPort): void;
+}
+
 /** How long after a packet the word comes back that its destination does not exist. */
 const UNREACHABLE_AFTER_US = 100;
 
@@ -102,8 +112,8 @@ let fabricsMade = 0;
 
 export class Fabric {
   static {
-    showAs(this, 'Fabric', ({ id, autoRun, ports, clock }) => {
-      return { id, autoRun, ports: ports.size, nowUs: clock.now() };
+    showAs(this, 'Fabric', ({ id, autoRun, receivers, clock }) => {
+      return { id, autoRun, ports: receivers.size, nowUs: clock.now() };
     });
   }
 
@@ -130,7 +140,9 @@ export class Fabric {
   readonly pool = new PacketPool();
   tap: FabricTap | undefined;
 
-  private readonly ports = new Map<string, MemoryPort>();
+  private readonly receivers = new Map<string, PacketReceiver>();
+  /** Of addresses that processes share, by the addresses of a device. */
+  private readonly systems = new Map<string, GroupSystem>();
   private readonly nodes = new Map<string, MockNode>();
   /** Addresses that have joined, by group. */
   private readonly groups = new Map<string, Set<string>>();
@@ -175,26 +187,61 @@ export class Fabric {
     return this.clock.step();
   }
 
-  /** @throws SpiError('EADDRINUSE') when the fabric has a port of one of these addresses */
-  openPort(options: MemoryPortOptions): MemoryPort {
+  /**
+   * @param sockets those that the port reads, one for each address, where addresses are shared
+   * @throws SpiError('EADDRINUSE') when the fabric has a port of one of these addresses
+   */
+  openPort(options: MemoryPortOptions, sockets?: readonly SteeredSocket[]): MemoryPort {
     const port = new MemoryPort(this, options);
-    for (const address of port.gids.map(ipFromGid)) {
-      if (this.ports.has(address)) {
-        throw new SpiError('EADDRINUSE', `${address} is in use on this fabric`);
-      }
-    }
-    for (const gid of port.gids) this.ports.set(ipFromGid(gid), port);
+    if (sockets === undefined) this.bindAll(port.gids.map(ipFromGid), port);
+    else for (const socket of sockets) socket.readBy(port);
     return port;
+  }
+
+  /** For what has addresses. @throws SpiError('EADDRINUSE') */
+  bind(address: string, receiver: PacketReceiver): void {
+    this.bindAll([address], receiver);
+  }
+
+  /** Of an address that something else has, nothing happens. */
+  unbind(address: string, receiver: PacketReceiver): void {
+    if (this.receivers.get(address) === receiver) this.receivers.delete(address);
+  }
+
+  isBound(address: string): boolean {
+    return this.receivers.has(address);
+  }
+
+  private bindAll(addresses: readonly string[], receiver: PacketReceiver): void {
+    for (const address of addresses) {
+      if (!this.receivers.has(address)) continue;
+      throw new SpiError('EADDRINUSE', `${address} is in use on this fabric`);
+    }
+    for (const address of addresses) this.receivers.set(address, receiver);
+  }
+
+  /** What processes that share these addresses have of the system. */
+  systemOf(addresses: readonly string[]): GroupSystem {
+    const key = addresses.join();
+    let system = this.systems.get(key);
+    if (!system) this.systems.set(key, (system = new GroupSystem(this, addresses)));
+    return system;
   }
 
   /** For nodes: makes them findable. */
   addNode(node: MockNode): void {
-    for (const gid of node.port.gids) this.nodes.set(ipFromGid(gid), node);
+    for (const address of node.port.gids.map(ipFromGid)) {
+      this.nodes.set(address, node);
+      if (node.process !== undefined) this.nodes.set(nodeKey(address, node.process), node);
+    }
   }
 
-  /** The node that was opened last at this address: where its faults are. */
-  node(address: string): MockNode | undefined {
-    return this.nodes.get(address);
+  /**
+   * The node that was opened last at this address: where its faults are.
+   * @param process the one of several that share the address
+   */
+  node(address: string, process?: string): MockNode | undefined {
+    return this.nodes.get(process === undefined ? address : nodeKey(address, process));
   }
 
   /**
@@ -215,7 +262,8 @@ export class Fabric {
   /** For the port itself, when it closes. */
   removePort(port: MemoryPort): void {
     for (const address of port.gids.map(ipFromGid)) {
-      if (this.ports.get(address) === port) this.ports.delete(address);
+      this.receivers.get(address)?.notReadBy?.(port);
+      this.unbind(address, port);
     }
   }
 
@@ -274,7 +322,7 @@ export class Fabric {
   /** Packets of these links, between the addresses there are, wait until they are unclogged. */
   clog(where: LinkSelection): void {
     checkSelection('clog', where);
-    const addresses = [...this.ports.keys()];
+    const addresses = [...this.receivers.keys()];
     for (const from of addresses) for (const to of addresses) this.link(from, to);
     for (const link of this.select(where)) link.clogged = true;
   }
@@ -393,14 +441,14 @@ export class Fabric {
   }
 
   private deliver(packet: WirePacket, to: string): void {
-    const port = this.ports.get(to);
-    if (!port) {
+    const receiver = this.receivers.get(to);
+    if (!receiver) {
       this.reportUnreachable(packet);
       return this.drop(packet, 'undeliverable');
     }
     this.counters.delivered++;
     this.tap?.('delivered', packet, this.clock.now());
-    port.deliver(packet);
+    receiver.deliver(packet);
   }
 
   private drop(packet: WirePacket, reason: LossReason): void {
@@ -415,7 +463,7 @@ export class Fabric {
     this.unreachable.add(`${from} ${to}`);
     this.clock.at(this.clock.now() + UNREACHABLE_AFTER_US, () => {
       this.unreachable.delete(`${from} ${to}`);
-      this.ports.get(from)?.unreachable(destination);
+      this.receivers.get(from)?.unreachable(destination);
     });
   }
 
@@ -426,6 +474,10 @@ export class Fabric {
 }
 
 const newRandom = (seed: number): SeededRandom => new SeededRandom(seed);
+
+function nodeKey(address: string, process: string): string {
+  return `${address} of ${process}`;
+}
 
 function checkSelection(call: string, where: LinkSelection): void {
   checkOptions(where, SELECTION, within(call, outOfRange));

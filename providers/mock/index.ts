@@ -2,28 +2,24 @@
  * The mock provider (`dapl/providers/mock`): the software HCA, MAD and CM of softroce over a
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
-import { instanceOf, TEXT } from '../../core/spi/checks/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
-import { cm } from '../../plugins/cm/index.js';
+import { instanceOf, optional, TEXT } from '../../core/spi/checks/index.js';
 import {
   CM,
   type DatProviderInit,
   definePlugin,
-  MAD,
-  PACKET_PORT,
+  type PacketPort,
   part,
   type ProviderInstance,
   token,
-  XRC,
 } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
-import { bindNode } from '../host/index.js';
+import { bindHca } from '../kit/bind-hca.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
+import { joinGroup } from './join-group.js';
 
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
@@ -52,6 +48,11 @@ export interface MockOptions {
   readonly fabric: Fabric;
   /** IP address in text: a device of that fabric, which the first opening makes. */
   readonly address: string;
+  /**
+   * Name of a pretended process: those of one address with different names share it, as programs
+   * do with softroce's `shared`, and each can be killed (docs/mock.md). Opening takes virtual time.
+   */
+  readonly process?: string;
   /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default the fabric's. */
   readonly mtuBytes?: number;
   /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
@@ -65,6 +66,7 @@ interface MockInstance extends ProviderInstance {
 const OPTIONS = {
   fabric: instanceOf(Fabric, 'a Fabric: new Fabric({ seed, autoRun: true })'),
   address: TEXT,
+  process: optional(TEXT),
   mtuBytes: PORT_OPTIONS.mtuBytes,
   parameters: PARAMETERS,
 };
@@ -80,29 +82,30 @@ export const mock = definePlugin(
     provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
     options: OPTIONS,
   },
-  ({ fabric, address, mtuBytes, parameters: given }: MockOptions): MockInstance => {
+  ({ fabric, address, process, mtuBytes, parameters: given }: MockOptions): MockInstance => {
     const addresses = [address];
     gidsOf(addresses);
     const parameters = parametersOf(given);
     return {
-      deviceKey: `mock:${fabric.id}:${address}`,
+      deviceKey: `mock:${fabric.id}:${address}${process === undefined ? '' : `:${process}`}`,
       fabric,
       // All nodes of a fabric reach the same peers.
       relatedTo: (other) => (other as Partial<MockInstance>).fabric === fabric,
       async open(registrar, logger): Promise<void> {
-        const port = fabric.openPort({ addresses, ...(mtuBytes !== undefined && { mtuBytes }) });
-        registrar.bind(PACKET_PORT, () => port);
-        registrar.bind(
-          NODE,
-          part(
-            { through: PACKET_PORT },
-            ({ through }) => new MockNode(fabric, { addresses, port, through, logger, parameters }),
-          ),
+        const group =
+          process === undefined
+            ? undefined
+            : await joinGroup(fabric.systemOf(addresses), process, logger);
+        const port = fabric.openPort(
+          { addresses, ...(mtuBytes !== undefined && { mtuBytes }) },
+          group?.sockets,
         );
-        bindNode(registrar, NODE, fabric.clock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const options = { addresses, port, logger, parameters, ...(group && { group }) };
+        const makeNode = (through: PacketPort): MockNode =>
+          new MockNode(fabric, { ...options, through });
+        bindHca(registrar, port, NODE, makeNode, fabric.clock);
+        if (group === undefined) return;
+        registrar.onOpen(part({ node: NODE, cm: CM }, (made) => group.serve({ ...made, logger })));
       },
     };
   },

@@ -6,21 +6,19 @@ import {
   CM,
   type DatProviderInit,
   definePlugin,
-  MAD,
-  PACKET_PORT,
+  type PacketPort,
   part,
   type ProviderInstance,
   token,
-  XRC,
 } from '../../core/spi/index.js';
-import { cm } from '../../plugins/cm/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
+import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
-import { bindNode, monotonicClock } from '../host/index.js';
+import { monotonicClock } from '../host/index.js';
+import { joinSharedAddress, openGroupPort } from './group-port.js';
 import { localAddresses } from './local-addresses.js';
+import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
 import { softroceNode } from './node.js';
 import {
@@ -65,6 +63,11 @@ export interface SoftroceOptions {
    * then go: true (default, where the native port is), false, or limits (docs/softroce.md).
    */
   readonly shm?: boolean | Partial<ShmOptions>;
+  /**
+   * Whether other programs of this user may have the same addresses, each with this option and with
+   * the addresses in the same order (docs/shared.md). Needs the native port; default false.
+   */
+  readonly shared?: boolean;
   /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
   readonly parameters?: Partial<HcaParameters>;
 }
@@ -75,6 +78,7 @@ const OPTIONS = {
   port: SOCKET_PORT,
   icrcCheck: ICRC_CHECK,
   shm: SHM,
+  shared: optional(BOOLEAN),
   parameters: PARAMETERS,
 };
 const NODE = token<HcaNode>('softroce/node');
@@ -99,11 +103,15 @@ export const softroce = definePlugin(
     gidsOf(addresses);
     const parameters = parametersOf(options.parameters);
     const shm = shmOptionsOf(options.shm);
+    const { shared = false } = options;
     return {
-      deviceKey: `softroce:${addresses.join(',')}:${udpPort}`,
+      deviceKey: `softroce:${addresses.join(',')}:${udpPort}${shared ? ':shared' : ''}`,
       async open(registrar, deviceLogger): Promise<void> {
         const logger = deviceLogger.child({ provider: 'softroce' });
-        const socketPort = await openSocketPort({
+        const group = shared
+          ? await joinSharedAddress({ gids: gidsOf(addresses), udpPort, port, logger })
+          : undefined;
+        const choice = {
           addresses,
           udpPort,
           port,
@@ -111,26 +119,18 @@ export const softroce = definePlugin(
           ...(mtuBytes !== undefined && { mtuBytes }),
           ...(icrcCheck !== undefined && { icrcCheck }),
           shm: shm ?? false,
-        });
-        const options = {
-          name: `softroce ${addresses[0] ?? ''}`,
-          port: socketPort,
-          logger,
-          parameters,
         };
-        registrar.bind(PACKET_PORT, () => socketPort);
-        registrar.bind(
-          NODE,
-          part({ through: PACKET_PORT }, ({ through }) => softroceNode({ ...options, through })),
-        );
-        bindNode(registrar, NODE, monotonicClock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const socketPort = await (group ? openGroupPort(group, choice) : openSocketPort(choice));
+        const name = `softroce ${addresses[0] ?? ''}`;
+        const share = group?.share;
+        const makeNode = (through: PacketPort): HcaNode =>
+          softroceNode({ name, port: socketPort, through, logger, parameters, share });
+        bindHca(registrar, socketPort, NODE, makeNode, monotonicClock);
         registrar.onOpen(
-          part({ node: NODE, cm: CM }, (made) =>
-            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),
-          ),
+          part({ node: NODE, cm: CM }, (made) => {
+            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn));
+            group?.serve({ ...made, logger });
+          }),
         );
       },
     };

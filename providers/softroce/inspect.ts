@@ -5,9 +5,10 @@ import { networkInterfaces } from 'node:os';
 import { checkValue } from '../../core/spi/checks/index.js';
 import { refusing } from '../../core/spi/consumer-errors.js';
 import { type Gid, gidFromIp } from '../../core/spi/index.js';
-import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
+import { loadNativeAddon, type NativeAddon, nativeAddonProblem } from './native-addon.js';
 import { bindError } from './bind-error.js';
 import { pathMtu, ROCE_UDP_PORT, UDP_PORT } from './port-options.js';
+import { groupNames } from './shared/names.js';
 
 export interface SoftroceAddress {
   readonly interface: string;
@@ -19,6 +20,8 @@ export interface SoftroceAddress {
   readonly pathMtuBytes?: number;
   /** Why it cannot be opened: another program has the port. */
   readonly problem?: string;
+  /** Programs of this user share it: `shared: true` joins them. Absent unless they do. */
+  readonly isShared?: boolean;
 }
 
 export interface SoftroceInspection {
@@ -52,6 +55,7 @@ export async function inspectSoftroce(udpPort = ROCE_UDP_PORT): Promise<Softroce
   const addresses = await Promise.all(
     found.map(async (each): Promise<SoftroceAddress> => {
       const problem = await openingProblem(each.address, udpPort);
+      const isShared = addon !== undefined && isGroupOf(addon, gidFromIp(each.address), udpPort);
       const link = addon?.findLink(gidFromIp(each.address))?.[0];
       return {
         ...each,
@@ -60,6 +64,7 @@ export async function inspectSoftroce(udpPort = ROCE_UDP_PORT): Promise<Softroce
           ...fitting(link, gidFromIp(each.address)),
         }),
         ...(problem !== undefined && { problem }),
+        ...(isShared && { isShared }),
       };
     }),
   );
@@ -78,6 +83,18 @@ function fitting(linkMtuBytes: number, gid: Gid): { pathMtuBytes?: number } {
     return { pathMtuBytes: pathMtu(linkMtuBytes, gid) };
   } catch {
     return {};
+  }
+}
+
+/** Of a group with this address alone: those of more have a name that says all of them. */
+function isGroupOf(addon: NativeAddon, gid: Gid, udpPort: number): boolean {
+  try {
+    const socket = addon.connectUnix(groupNames([gid], udpPort).broker);
+    const { isOwnUser } = socket.identity();
+    socket.close();
+    return isOwnUser;
+  } catch {
+    return false;
   }
 }
 

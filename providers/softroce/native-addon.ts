@@ -1,5 +1,6 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
 import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
+import type { GroupSockets } from './shared/group-sockets.js';
 import type { NativeChannelCalls } from './shm/native-channels.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */
@@ -22,8 +23,11 @@ export interface NativePortHandle extends NativeChannelCalls {
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;
   removeRegion(region: number): void;
-  /** @throws Error with the `code` ENETUNREACH where no route leads to a multicast group */
-  addPath(gid: Uint8Array, udpPort: number, localIndex: number, overChannel: boolean): number;
+  /**
+   * @param channel that leads there, or -1 for UDP
+   * @throws Error with the `code` ENETUNREACH where no route leads to a multicast group
+   */
+  addPath(gid: Uint8Array, udpPort: number, localIndex: number, channel: number): number;
   removePath(path: number): void;
   /**
    * Hears a multicast group at the interface of a local address.
@@ -62,16 +66,20 @@ export interface NativePortHandle extends NativeChannelCalls {
   withdraw(path: number, destinationQpn: number): void;
 }
 
-export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {
+export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets, GroupSockets {
   readonly arenaBytes: number;
   /**
    * Zeros in pages of their own, from a boundary of huge pages on, and in such pages where the
    * system has them to give; undefined where that cannot be had.
    */
   allocatePages(lengthBytes: number): ArrayBuffer | undefined;
-  /** @param exactIcrc needs CAP_NET_RAW
+  /**
+   * @param descriptors a socket for each address, of which the port takes duplicates; empty: it
+   * binds them
+   * @param exactIcrc needs CAP_NET_RAW
    * @param clockOffsetUs process.hrtime() minus performance.now()
-   * @throws Error with the `code` of the system and the index of the address */
+   * @throws Error with the `code` of the system and the index of the address
+   */
   openPort(
     gids: Uint8Array,
     scopeIds: Uint32Array,
@@ -80,6 +88,7 @@ export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {
     arrays: NativeArrays,
     exactIcrc: boolean,
     clockOffsetUs: number,
+    descriptors: Uint32Array,
   ): NativePortHandle;
   /**
    * What ports of the process keep for their parting leaves by this signal, where its default
@@ -106,6 +115,7 @@ export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets {
   /** @returns how many trains were written to `out` as {first, count, segment size} */
   planTrains(
     paths: Uint32Array,
+    slots: Uint32Array,
     sizes: Uint32Array,
     maxSegments: number,
     maxBytes: number,

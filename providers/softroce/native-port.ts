@@ -17,6 +17,7 @@ import {
   silentLogger,
   SpiError,
 } from '../../core/spi/index.js';
+import { slotOfQpn } from '../../core/spi/internal/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
 import { groupError } from './group-error.js';
@@ -44,11 +45,29 @@ import { Meetings } from './shm/meetings.js';
 import { NativeChannels } from './shm/native-channels.js';
 import { type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 
+/** What the port has of an address that processes share. */
+export interface PortGroup {
+  /** The process's number among them: see `DeviceShare`. */
+  readonly slot: number;
+  /**
+   * Its sockets, in the order of the addresses and bound to them (`bindGroupSocket`). The port
+   * takes duplicates: these stay the caller's.
+   */
+  readonly descriptors: readonly number[];
+  /** The sockets are read no more. */
+  readonly onClosed?: () => void;
+}
+
+export interface NativePortOptions extends SocketPortOptions {
+  /** Default: the addresses are bound for this port alone. */
+  readonly group?: PortGroup;
+}
+
 /**
  * Opens a port on every address, or on none.
  * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP without the addon
  */
-export function openNativePort(options: SocketPortOptions): SocketPort {
+export function openNativePort(options: NativePortOptions): SocketPort {
   const addon = loadNativeAddon();
   if (!addon) {
     throw new SpiError('EOPNOTSUPP', `the native port is not there: ${nativeAddonProblem() ?? ''}`);
@@ -83,8 +102,9 @@ class NativePort implements SocketPort {
   private readonly logger: Logger;
   private saidSegmentationOff = false;
   private closed: Promise<void> | undefined;
+  private readonly onClosed: (() => void) | undefined;
 
-  constructor(addon: NativeAddon, options: SocketPortOptions) {
+  constructor(addon: NativeAddon, options: NativePortOptions) {
     const { gids, udpPort } = checkOptions(options);
     const links = gids.map((gid) => addon.findLink(gid));
     const arrays = allocatePortArrays(addon.arenaBytes);
@@ -98,6 +118,7 @@ class NativePort implements SocketPort {
     this.mtuBytes = Math.min(...mtus);
     this.addon = addon;
     this.udpPort = udpPort;
+    this.onClosed = options.group?.onClosed;
     this.paths = new PathTable(gids);
     this.logger = options.logger ?? silentLogger;
     this.rxArena = arrays.rxArena;
@@ -114,17 +135,21 @@ class NativePort implements SocketPort {
     const shm = options.mtuBytes === undefined ? shmOptionsOf(options.shm) : undefined;
     if (shm !== undefined) {
       this.channels = new NativeChannels(this.native, shm);
-      this.meetings = this.meetingsOf(this.channels, shm);
+      this.meetings = this.meetingsOf(this.channels, shm, options.group?.slot);
       this.channelMtuBytes = CHANNEL_MTU_BYTES;
     }
   }
 
-  private meetingsOf(channels: NativeChannels, { arenaBytes }: ShmOptions): Meetings {
+  private meetingsOf(
+    channels: NativeChannels,
+    { arenaBytes }: ShmOptions,
+    slot: number | undefined,
+  ): Meetings {
     const { addon, native, gids, udpPort, logger } = this;
     const meetings = new Meetings({
       sockets: addon,
       channels,
-      self: { slot: 0, gids, udpPort },
+      self: { slot, gids, udpPort },
       logger,
       segments: () =>
         native.segments().map(([segment, descriptor, bytes]) => ({ segment, descriptor, bytes })),
@@ -202,15 +227,16 @@ class NativePort implements SocketPort {
     this.native.removeRegion(region);
   }
 
-  addPath(gid: Gid, localGidIndex: number, mtuBytes = this.mtuBytes): number {
+  addPath(gid: Gid, localGidIndex: number, mtuBytes = this.mtuBytes, destinationQpn = 0): number {
     const { native, udpPort } = this;
     const overChannel = mtuBytes === CHANNEL_MTU_BYTES;
     // A path over a channel ends with it: those of a later one are others.
-    const channel = overChannel ? native.channelTo(gid, udpPort) : -1;
+    const channel = overChannel ? native.channelTo(gid, udpPort, slotOfQpn(destinationQpn)) : -1;
+    if (overChannel && channel < 0) throw new RangeError('no channel leads there');
     const kind = overChannel ? `channel ${channel}` : '';
     const create = (): number => {
       try {
-        return native.addPath(gid, udpPort, localGidIndex, overChannel);
+        return native.addPath(gid, udpPort, localGidIndex, channel);
       } catch (error) {
         throw isMulticastGid(gid) ? this.groupError(error, gid, localGidIndex) : error;
       }
@@ -272,7 +298,10 @@ class NativePort implements SocketPort {
     this.closed ??= new Promise((resolve) => {
       this.counters.freeze();
       this.meetings?.close();
-      this.native.close(resolve);
+      this.native.close(() => {
+        this.onClosed?.();
+        resolve();
+      });
     });
     return this.closed;
   }
@@ -305,29 +334,36 @@ function openHandle(
   addon: NativeAddon,
   gids: readonly Gid[],
   links: readonly ([number, number] | undefined)[],
-  options: SocketPortOptions,
+  options: NativePortOptions,
   maxPacketBytes: number,
   arrays: NativeArrays,
 ): NativePortHandle {
-  const { udpPort = ROCE_UDP_PORT, icrcCheck } = options;
+  const { udpPort = ROCE_UDP_PORT, icrcCheck, group } = options;
   const exact = icrcCheck === 'exact';
   const gidBytes = new Uint8Array(16 * gids.length);
   gids.forEach((gid, i) => gidBytes.set(gid, 16 * i));
   const scopes = Uint32Array.from(links, (link) => link?.[1] ?? 0);
+  const sockets = Uint32Array.from(group?.descriptors ?? []);
   try {
     const clock = clockOffsetUs();
-    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clock);
+    return addon.openPort(gidBytes, scopes, udpPort, maxPacketBytes, arrays, exact, clock, sockets);
   } catch (error) {
     const gid = gids[(error as { addressIndex?: number }).addressIndex ?? 0];
     const address = gid ? ipFromGid(gid) : '';
-    throw exact && isPermission(error)
+    if (group && codeOf(error) === 'EINVAL') throw wrongSocket(error, address, udpPort);
+    throw exact && codeOf(error) === 'EPERM'
       ? noRawSocket(error, address)
       : bindError(error, address, udpPort);
   }
 }
 
-function isPermission(error: unknown): boolean {
-  return (error as { code?: string }).code === 'EPERM';
+function codeOf(error: unknown): string | undefined {
+  return (error as { code?: string }).code;
+}
+
+function wrongSocket(cause: unknown, address: string, udpPort: number): SpiError {
+  const message = `no socket bound to ${address}, UDP port ${udpPort}, was given for it`;
+  return new SpiError('EINVAL', message, { cause });
 }
 
 const RAW_SOCKET_HINT =

@@ -1,5 +1,5 @@
 /** A softroce device of this process: the software HCA on a socket port. */
-import type { Logger, PacketPort } from '../../core/spi/index.js';
+import type { DeviceShare, Logger, PacketPort } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
 import { HcaNode } from '../kit/hca-node.js';
 import { SOCKET_PORT_COUNTERS, type SocketPort } from './port-options.js';
@@ -11,16 +11,19 @@ export interface SoftroceNodeOptions {
   readonly through?: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
+  /** Where other processes have the device, too. */
+  readonly share?: DeviceShare | undefined;
 }
 
 export function softroceNode(options: SoftroceNodeOptions): HcaNode {
-  const { name, port, through = port, logger, parameters } = options;
+  const { name, port, through = port, logger, parameters, share } = options;
   const { mapFile, shareMemory, allocate } = port;
   return new HcaNode({
     name,
     port: through,
     logger,
     parameters,
+    share,
     hooks: {
       portCounters: SOCKET_PORT_COUNTERS,
       ...(mapFile && { mapFile: mapFile.bind(port) }),

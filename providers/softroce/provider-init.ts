@@ -6,7 +6,7 @@ import type { SoftroceOptions } from './index.js';
 import { localAddresses } from './local-addresses.js';
 import { ICRC_CHECK, SOCKET_PORT } from './port-options.js';
 
-const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck', 'shm'];
+const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck', 'shm', 'shared'];
 const ON_OR_OFF = optional(oneOf(['true', 'false'] as const));
 const PORT_NUMBER = oneOf(['0', '1']);
 
@@ -32,6 +32,8 @@ export function optionsOf(iaParams: string): SoftroceOptions {
   checkValue('icrcCheck', icrcCheck, ICRC_CHECK, einval);
   const shm = params.options.get('shm');
   checkValue('shm', shm, ON_OR_OFF, einval);
+  const shared = params.options.get('shared');
+  checkValue('shared', shared, ON_OR_OFF, einval);
   return {
     addresses: localAddresses('ia_params', where.split(',').filter(Boolean)),
     ...(udpPort !== undefined && { udpPort }),
@@ -39,5 +41,6 @@ export function optionsOf(iaParams: string): SoftroceOptions {
     ...(port !== undefined && { port }),
     ...(icrcCheck !== undefined && { icrcCheck }),
     ...(shm !== undefined && { shm: shm === 'true' }),
+    ...(shared !== undefined && { shared: shared === 'true' }),
   };
 }

@@ -1,12 +1,15 @@
 /**
- * Which packets leave as one segmented datagram (a train): runs to one path, of equal sizes, of
- * which the last may be shorter. The planner itself is native, since it runs for every packet
- * (native/train_planner.cc); this is its face as a pure function, for tests and tools.
+ * Which packets leave as one segmented datagram (a train): runs to one path and slot, of equal
+ * sizes, of which the last may be shorter. The planner itself is native, since it runs for every
+ * packet (native/packets/train_planner.cc); this is its face as a pure function, for tests and
+ * tools.
  */
 import type { NativeAddon } from './native-addon.js';
 
 export interface PlannedPacket {
   readonly path: number;
+  /** Which process behind the address takes it; default 0. */
+  readonly slot?: number;
   /** BTH to ICRC. */
   readonly sizeBytes: number;
 }
@@ -33,9 +36,10 @@ export function planTrains(
   limits: TrainLimits = LINUX_TRAIN_LIMITS,
 ): Train[] {
   const paths = Uint32Array.from(packets, ({ path }) => path);
+  const slots = Uint32Array.from(packets, ({ slot = 0 }) => slot);
   const sizes = Uint32Array.from(packets, ({ sizeBytes }) => sizeBytes);
   const out = new Uint32Array(3 * packets.length);
-  const count = addon.planTrains(paths, sizes, limits.maxSegments, limits.maxBytes, out);
+  const count = addon.planTrains(paths, slots, sizes, limits.maxSegments, limits.maxBytes, out);
   return Array.from({ length: count }, (_, i) => {
     const [first = 0, packetCount = 0, segmentBytes = 0] = out.subarray(3 * i, 3 * i + 3);
     return { first, count: packetCount, segmentBytes };

@@ -10,8 +10,8 @@ import { nativeAddon } from './addon.js';
 
 type Row = readonly [first: number, count: number, segmentBytes: number];
 
-const run = (count: number, sizeBytes: number, path = 0): PlannedPacket[] =>
-  Array.from({ length: count }, () => ({ path, sizeBytes }));
+const run = (count: number, sizeBytes: number, path = 0, slot = 0): PlannedPacket[] =>
+  Array.from({ length: count }, () => ({ path, slot, sizeBytes }));
 
 const rows = (trains: readonly Train[]): Row[] =>
   trains.map((train) => [train.first, train.count, train.segmentBytes]);
@@ -69,6 +69,15 @@ const golden: readonly [name: string, packets: PlannedPacket[], trains: Row[]][]
     ],
   ],
   [
+    'two processes behind one destination',
+    [...run(3, 80, 1, 0), ...run(2, 80, 1, 7), ...run(2, 80, 1, 0)],
+    [
+      [0, 3, 80],
+      [3, 2, 80],
+      [5, 2, 80],
+    ],
+  ],
+  [
     'ACKs between data',
     [...run(2, 4112), ...run(2, 20), ...run(2, 4112)],
     [
@@ -101,6 +110,7 @@ describe('train planner', () => {
   it('covers every packet once, in order, within the limits', () => {
     const packet = fc.record({
       path: fc.integer({ min: 0, max: 1 }),
+      slot: fc.integer({ min: 0, max: 1 }),
       sizeBytes: fc.constantFrom(16, 20, 80, 4112, 4128),
     });
     fc.assert(
@@ -113,8 +123,9 @@ describe('train planner', () => {
           const total = members.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
           assert.ok(train.count >= 1 && train.count <= LINUX_TRAIN_LIMITS.maxSegments);
           assert.ok(total <= LINUX_TRAIN_LIMITS.maxBytes);
-          members.forEach(({ path, sizeBytes }, i) => {
+          members.forEach(({ path, slot, sizeBytes }, i) => {
             assert.equal(path, members[0]?.path);
+            assert.equal(slot, members[0]?.slot);
             if (i < members.length - 1) assert.equal(sizeBytes, train.segmentBytes);
             else assert.ok(sizeBytes <= train.segmentBytes);
           });

@@ -79,6 +79,7 @@ export class HostileHalf {
       wakeFd,
       gids,
       udpPort,
+      slot: undefined,
     });
   }
 

@@ -67,11 +67,11 @@ export function joinPorts(
   const [memoryB = -1, wakeB = -1] = copies([farther.memoryFd, farther.wakeFd]);
   channelsOf(b).attach(farther.channel, {
     ...{ ...nearer, memoryFd: memoryA, wakeFd: wakeA },
-    ...{ gids: a.gids, udpPort: portOfB },
+    ...{ gids: a.gids, udpPort: portOfB, slot: undefined },
   });
   channelsOf(a).attach(nearer.channel, {
     ...{ ...farther, memoryFd: memoryB, wakeFd: wakeB },
-    ...{ gids: b.gids, udpPort: portOfA },
+    ...{ gids: b.gids, udpPort: portOfA, slot: undefined },
   });
   return [nearer.channel, farther.channel];
 }

@@ -81,12 +81,12 @@ function portLines(device: string, port: PortDocument, choice: Choice): string[]
 function softroceLines(softroce: InfoDocument['softroce']): string[] {
   const { port, portProblem, udpPort, addresses, preferred } = softroce;
   const how = port === 'native' ? 'the native port' : `node:dgram, which is slower: ${portProblem}`;
-  const rows = addresses.map(({ address, interface: name, pathMtuBytes, problem }) => [
+  const rows = addresses.map(({ address, interface: name, pathMtuBytes, problem, isShared }) => [
     address === preferred ? '*' : ' ',
     address,
     name,
     pathMtuBytes === undefined ? '' : `MTU ${pathMtuBytes}`,
-    problem ?? '',
+    isShared === true ? 'programs share it: shared: true joins them' : (problem ?? ''),
   ]);
   return [
     `softroce: RoCEv2 in user space over UDP ${udpPort}, by ${how}`,

@@ -1,5 +1,10 @@
 /** The listeners by service id, and the requests that each has not answered yet. */
-import { type CmListener, type CmListenOptions, SpiError } from '../../../core/spi/index.js';
+import {
+  type CmListener,
+  type CmListenOptions,
+  type DeviceShare,
+  SpiError,
+} from '../../../core/spi/index.js';
 import { checkRange, checkServiceId } from '../common/checks.js';
 import { serviceName } from '../wire/service-id.js';
 import { Backlog } from './shares.js';
@@ -23,6 +28,9 @@ export class Listener implements CmListener {
 export class Listeners {
   private readonly byServiceId = new Map<bigint, Listener>();
 
+  /** @param share where other processes have the device, too */
+  constructor(private readonly share?: Pick<DeviceShare, 'claimService' | 'releaseService'>) {}
+
   /** @throws SpiError('EADDRINUSE'), ('EINVAL') */
   add(options: CmListenOptions): Listener {
     const { serviceId, backlog } = options;
@@ -33,8 +41,9 @@ export class Listeners {
       throw new SpiError('EADDRINUSE', `${name} has a listener already`);
     }
     const listener = new Listener(options, (closing) => {
-      if (this.byServiceId.get(serviceId) === closing) this.byServiceId.delete(serviceId);
+      if (this.byServiceId.get(serviceId) === closing) this.remove(serviceId);
     });
+    this.share?.claimService(serviceId);
     this.byServiceId.set(serviceId, listener);
     return listener;
   }
@@ -44,6 +53,11 @@ export class Listeners {
   }
 
   clear(): void {
-    this.byServiceId.clear();
+    for (const serviceId of [...this.byServiceId.keys()]) this.remove(serviceId);
+  }
+
+  private remove(serviceId: bigint): void {
+    this.byServiceId.delete(serviceId);
+    this.share?.releaseService(serviceId);
   }
 }

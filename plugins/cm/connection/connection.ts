@@ -7,6 +7,7 @@ import {
   type Clock,
   type CmConnection,
   type CmEvent,
+  type DeviceShare,
   type Gid,
   type Timers,
 } from '../../../core/spi/index.js';
@@ -56,6 +57,8 @@ export interface ConnectionServices {
   send(message: CmMessage, transactionId: TransactionId, path: CmPath): void;
   /** What leaves if a signal ends the process; absent where the device cannot. */
   readonly partings: Partings | undefined;
+  /** Where other processes have the device, too. */
+  readonly share: Pick<DeviceShare, 'noteConnection' | 'forgetConnection'> | undefined;
   /** Runs a task of the consumer's after the present stack has unwound, in order. */
   defer(task: () => void): void;
   onUnexpected(connection: Connection, input: CmInput): void;
@@ -74,6 +77,15 @@ export const NO_PARTING = -1;
 const WITH_TURN: ReadonlySet<CmState> = new Set([
   'REQ_QUEUED',
   'REQ_SENT',
+  'DREQ_QUEUED',
+  'DREQ_SENT',
+]);
+
+/** The peer may have it established, and wait for a DREQ of ours until it has come. */
+const MAY_BE_ESTABLISHED: ReadonlySet<CmState> = new Set([
+  'REP_SENT',
+  'MRA_REP_RCVD',
+  'ESTABLISHED',
   'DREQ_QUEUED',
   'DREQ_SENT',
 ]);
@@ -225,6 +237,20 @@ export abstract class Connection
     this.parting = NO_PARTING;
     if (this.state === 'ESTABLISHED' && partings) {
       this.parting = partings.keep(this.dreq, this.path);
+    }
+    this.noteOrForget();
+  }
+
+  /** The same, should it be killed: another process of the device sends the DREQ. */
+  private noteOrForget(): void {
+    const { share } = this.services;
+    if (share === undefined) return;
+    const { localQpn, remoteQpn, localCommId, remoteCommId, path } = this;
+    if (!MAY_BE_ESTABLISHED.has(this.state)) share.forgetConnection(localCommId);
+    else {
+      const { gid: peerGid, localGidIndex } = path;
+      const ids = { localQpn, remoteQpn, localCommId, remoteCommId };
+      share.noteConnection({ ...ids, peerGid, localGidIndex });
     }
   }
 

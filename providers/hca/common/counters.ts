@@ -51,6 +51,9 @@ export class HcaCounters {
   localErrors = 0;
   completions = 0;
   cqOverruns = 0;
+  /** Packets for other processes of a shared device: handed over, and lost. */
+  strays = 0;
+  strayDrops = 0;
 
   /** All of them, by name: what has been dropped is named after its reason, as `dropUnknownQpn`. */
   read(): Record<string, number> {

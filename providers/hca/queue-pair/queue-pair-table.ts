@@ -1,6 +1,6 @@
 /** Queue pairs by number: pages of an array, so a look-up is two loads whatever the numbers are. */
 import { assert } from '../../../core/spi/checks/index.js';
-import type { Random } from '../../../core/spi/index.js';
+import { type Random, SLOT_SHIFT } from '../../../core/spi/index.js';
 import { FreshNumbers } from '../common/fresh-numbers.js';
 import type { SoftQueuePair } from './queue-pair.js';
 
@@ -20,8 +20,11 @@ export class QueuePairTable {
   private readonly numbers: FreshNumbers;
   private count = 0;
 
-  constructor(random: Random) {
-    this.numbers = new FreshNumbers(random, FIRST_QPN, LAST_QPN);
+  /** @param slot the top byte of all numbers, where others have the device too */
+  constructor(random: Random, slot?: number) {
+    const first = slot === undefined ? 0 : slot << SLOT_SHIFT.QPN;
+    const last = slot === undefined ? LAST_QPN : first | 0xffff;
+    this.numbers = new FreshNumbers(random, Math.max(first, FIRST_QPN), last);
   }
 
   get size(): number {

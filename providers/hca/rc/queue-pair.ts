@@ -197,7 +197,8 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   protected override checkModify(to: QpState, attributes: QueuePairAttributes): void {
     super.checkModify(to, attributes);
     // Before anything is stored: the port says which addresses it can reach.
-    if (attributes.addressVector) this.setPath(attributes.addressVector, attributes.pathMtuBytes);
+    const { addressVector, pathMtuBytes, destinationQpn } = attributes;
+    if (addressVector) this.setPath(addressVector, pathMtuBytes, destinationQpn);
   }
 
   protected override enter(to: QpState): void {
@@ -255,8 +256,8 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     return Math.max(4.096 * 2 ** timeout, this.hca.parameters.minAckTimeoutUs);
   }
 
-  private setPath(vector: AddressVector, mtuBytes?: number): void {
-    this.peerPath = this.hca.paths.replace(this.peerPath, vector, mtuBytes);
+  private setPath(vector: AddressVector, mtuBytes?: number, destinationQpn?: number): void {
+    this.peerPath = this.hca.paths.replace(this.peerPath, vector, mtuBytes, destinationQpn);
     this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
     this.acksFirst = vector.peer?.lateAcks !== true;

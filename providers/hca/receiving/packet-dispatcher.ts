@@ -1,7 +1,11 @@
 /** From a received packet to its queue pair, in the order of checks of wire facts 1.9. */
 import {
+  type DeviceShare,
+  type Gid,
   GROUP_BIT,
   GSI_QPN,
+  type HandedPacket,
+  isIpv4Gid,
   type PacketPort,
   QpState,
   RX,
@@ -34,6 +38,7 @@ export interface DispatchHost {
   readonly counters: HcaCounters;
   readonly queuePairs: { find(qpn: number): PacketTaker | undefined };
   readonly multicast: MulticastTable;
+  readonly share: DeviceShare | undefined;
 }
 
 export class PacketDispatcher {
@@ -43,6 +48,8 @@ export class PacketDispatcher {
   leftInPlace = false;
   /** Packets of the burst that are for QP1: where their words begin. */
   private readonly forGsi: number[] = [];
+  /** What is looked at has been handed over by another process. */
+  private isHanded = false;
 
   constructor(private readonly hca: DispatchHost) {}
 
@@ -63,6 +70,7 @@ export class PacketDispatcher {
     const { forGsi, hca } = this;
     for (let i = 0; i < forGsi.length; i++) {
       const at = forGsi[i]!;
+      if (hca.share !== undefined && this.isStray(hca.share, at)) continue;
       const opcode = this.rx.view.getUint8(hca.port.rxPackets[at + RX.OFFSET]!);
       this.deliver(at, opcode, hca.queuePairs.find(GSI_QPN));
     }
@@ -106,7 +114,7 @@ export class PacketDispatcher {
   private deliver(at: number, opcode: number, qp: PacketTaker | undefined): void {
     const { rx, hca } = this;
     const { counters } = hca;
-    if (qp === undefined) counters.drops.unknownQpn += 1;
+    if (qp === undefined) this.onUnknownQpn(at);
     else if (qp.transport !== opcode >>> 5) counters.drops.wrongTransport += 1;
     else if ((statesFor(opcode) & (1 << qp.state)) === 0) counters.drops.wrongState += 1;
     else {
@@ -114,6 +122,45 @@ export class PacketDispatcher {
       rx.destination = hca.port.gids[rx.localGidIndex]!;
       qp.receive(rx);
     }
+  }
+
+  private onUnknownQpn(at: number): void {
+    const { share, counters } = this.hca;
+    if (share === undefined || !this.isStray(share, at)) counters.drops.unknownQpn += 1;
+  }
+
+  /** It is another process's of a shared device: it is handed over to that. */
+  private isStray(share: DeviceShare, at: number): boolean {
+    const { hca, isHanded } = this;
+    const words = hca.port.rxPackets;
+    const { rxArena } = hca.port;
+    const offset = words[at + RX.OFFSET]!;
+    const packet = rxArena.subarray(offset, offset + words[at + RX.LENGTH]!);
+    const owner = share.ownerOf(packet);
+    // What was handed over once is not again: two processes may see their lists differently.
+    if (owner === share.slot || isHanded) return false;
+    const isWhole = words[at + RX.BODY] === 0;
+    if (isWhole && share.handOver(owner, handedAt(words, at, packet))) hca.counters.strays += 1;
+    else hca.counters.strayDrops += 1;
+    return true;
+  }
+
+  /** A packet that another process has handed over, in place of a burst. */
+  dispatchHanded({ bytes, sourceGid, sourcePort, localGidIndex }: HandedPacket): void {
+    const { port } = this.hca;
+    const { rxArena, rxPackets: words } = port;
+    if (bytes.length > rxArena.length || localGidIndex >= port.gids.length) return;
+    rxArena.set(bytes);
+    words.fill(0, 0, RX.WORDS);
+    words[RX.LENGTH] = bytes.length;
+    words[RX.LOCAL_GID_INDEX] = localGidIndex;
+    const source = new DataView(sourceGid.buffer, sourceGid.byteOffset, sourceGid.byteLength);
+    for (let i = 0; i < 4; i++) words[RX.SOURCE_GID + i] = source.getUint32(4 * i);
+    words[RX.SOURCE_PORT] = sourcePort;
+    if (!isIpv4Gid(sourceGid)) words[RX.FLAGS] = RxFlags.IPV6;
+    this.isHanded = true;
+    this.dispatch(1);
+    this.isHanded = false;
   }
 
   /** A datagram to a group goes to QP 0xffffff (IBTA 9.6.1.1.3), and to what is attached there. */
@@ -157,4 +204,16 @@ function isRequest(opcode: number): boolean {
 
 function statesFor(opcode: number): number {
   return isRequest(opcode) ? TAKES_REQUESTS : TAKES_RESPONSES;
+}
+
+function handedAt(words: Uint32Array, at: number, bytes: Uint8Array): HandedPacket {
+  const sourceGid: Gid = new Uint8Array(16);
+  const source = new DataView(sourceGid.buffer);
+  for (let i = 0; i < 4; i++) source.setUint32(4 * i, words[at + RX.SOURCE_GID + i]!);
+  return {
+    bytes,
+    sourceGid,
+    sourcePort: words[at + RX.SOURCE_PORT]!,
+    localGidIndex: words[at + RX.LOCAL_GID_INDEX]!,
+  };
 }

@@ -48,7 +48,7 @@ export const NO_PATH = new PeerPath(-1, NO_GID, 0);
 
 /** What paths need of the device. */
 export interface PathPort {
-  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number): number;
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, destinationQpn?: number): number;
   releasePath(path: number): void;
 }
 
@@ -58,9 +58,10 @@ export function addPath(
   { gid, localGidIndex }: AddressVector,
   name: string,
   mtuBytes?: number,
+  destinationQpn?: number,
 ): number {
   try {
-    return port.addPath(gid, localGidIndex, mtuBytes);
+    return port.addPath(gid, localGidIndex, mtuBytes, destinationQpn);
   } catch (cause) {
     if (isSpiError(cause)) throw cause;
     const what =
@@ -82,9 +83,14 @@ export class PeerPaths {
    * @param mtuBytes of the connection
    * @throws SpiError('ENETUNREACH'), and `old` is still held
    */
-  replace(old: PeerPath, vector: AddressVector, mtuBytes?: number): PeerPath {
+  replace(
+    old: PeerPath,
+    vector: AddressVector,
+    mtuBytes?: number,
+    destinationQpn?: number,
+  ): PeerPath {
     const { gid, localGidIndex } = vector;
-    const number = addPath(this.port, vector, 'addressVector.gid', mtuBytes);
+    const number = addPath(this.port, vector, 'addressVector.gid', mtuBytes, destinationQpn);
     let path = this.paths.get(number);
     if (path === undefined) {
       path = new PeerPath(number, gidWords(gid), localGidIndex);

@@ -1,5 +1,5 @@
 /** Shared receive queues by number, which has 24 bits. */
-import type { Random } from '../../../core/spi/index.js';
+import { type Random, SLOT_SHIFT } from '../../../core/spi/index.js';
 import { FreshNumbers } from '../common/fresh-numbers.js';
 import { KeyTable } from '../memory/key-table.js';
 import type { SoftSharedReceiveQueue } from './shared-receive-queue.js';
@@ -13,7 +13,11 @@ export class SharedReceiveTable {
   /** There from the first one on. */
   private numbers: FreshNumbers | undefined = undefined;
 
-  constructor(private readonly random: Random) {}
+  /** @param slot the top byte of all numbers, where others have the device too */
+  constructor(
+    private readonly random: Random,
+    private readonly slot?: number,
+  ) {}
 
   get size(): number {
     return this.queues.size;
@@ -25,8 +29,15 @@ export class SharedReceiveTable {
 
   /** @throws SpiError('ENOMEM') when all numbers are in use */
   freshNumber(): number {
-    this.numbers ??= new FreshNumbers(this.random, FIRST_SRQN, LAST_SRQN);
+    this.numbers ??= this.numbersOfSlot();
     return this.numbers.take('shared receive queue', (srqn) => this.find(srqn) !== undefined);
+  }
+
+  private numbersOfSlot(): FreshNumbers {
+    const { random, slot } = this;
+    const first = slot === undefined ? 0 : slot << SLOT_SHIFT.QPN;
+    const last = slot === undefined ? LAST_SRQN : first | 0xffff;
+    return new FreshNumbers(random, Math.max(first, FIRST_SRQN), last);
   }
 
   insert(srq: SoftSharedReceiveQueue): void {

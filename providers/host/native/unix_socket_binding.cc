@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "thread_descriptors.h"
 #include "unix_socket.h"
 
 namespace dapl {
@@ -167,11 +168,10 @@ napi_value sendOn(napi_env env, napi_callback_info info) {
   return sent;
 }
 
-/// receive(): { bytes, descriptors }; undefined while nothing waits, null at the end
-napi_value receiveFrom(napi_env env, napi_callback_info info) {
-  const SocketCall<1> call(env, info);
+/// @param keep the descriptors are the thread's
+napi_value receiveFrom(napi_env env, const UnixSocket& from, bool keep) {
   Message message;
-  const int result = receiveMessage(call.socket->fd(), &message);
+  const int result = receiveMessage(from.fd(), &message);
   if (result == -EAGAIN) return nullptr;
   napi_value object;
   if (result == -EPIPE) {
@@ -186,6 +186,7 @@ napi_value receiveFrom(napi_env env, napi_callback_info info) {
   napi_create_typedarray(env, napi_uint8_array, message.length, buffer, 0, &bytes);
   napi_create_array_with_length(env, message.descriptorCount, &descriptors);
   for (size_t i = 0; i < message.descriptorCount; i++) {
+    if (keep) keepDescriptor(env, message.descriptors[i]);
     napi_set_element(env, descriptors, static_cast<uint32_t>(i),
                      number(env, message.descriptors[i]));
   }
@@ -193,6 +194,18 @@ napi_value receiveFrom(napi_env env, napi_callback_info info) {
   napi_set_named_property(env, object, "bytes", bytes);
   napi_set_named_property(env, object, "descriptors", descriptors);
   return object;
+}
+
+/// receive(): { bytes, descriptors }; undefined while nothing waits, null at the end
+napi_value receiveOn(napi_env env, napi_callback_info info) {
+  const SocketCall<1> call(env, info);
+  return receiveFrom(env, *call.socket, false);
+}
+
+/// take(): as receive, and the descriptors are the thread's
+napi_value takeFrom(napi_env env, napi_callback_info info) {
+  const SocketCall<1> call(env, info);
+  return receiveFrom(env, *call.socket, true);
 }
 
 /// identity(): { pid, uid, isOwnUser } of the process at the other end, as the system vouches
@@ -231,8 +244,9 @@ napi_value closeSocket(napi_env env, napi_callback_info info) {
 }
 
 constexpr SocketMethod kConnected[] = {
-    {"send", sendOn},       {"receive", receiveFrom},   {"identity", identityOfPeer},
-    {"watch", watchSocket}, {"release", releaseSocket}, {"close", closeSocket},
+    {"send", sendOn},             {"receive", receiveOn}, {"take", takeFrom},
+    {"identity", identityOfPeer}, {"watch", watchSocket}, {"release", releaseSocket},
+    {"close", closeSocket},
 };
 
 /// accept(): a connected socket, or undefined while nothing waits

@@ -1,12 +1,16 @@
 // What the addon exports: openPort, and the pure functions that tests and tools use.
 #include "icrc/crc32.h"
 #include "file_mapping.h"
+#include "group_binding.h"
 #include "named_memory.h"
 #include "napi_helpers.h"
 #include "page_memory.h"
 #include "packets/train_planner.h"
 #include "socket/parting.h"
 #include "unix_socket_binding.h"
+
+#include <iterator>
+#include <vector>
 
 namespace dapl {
 namespace {
@@ -76,23 +80,28 @@ napi_value solve(napi_env env, napi_callback_info info) {
   return number(env, solved ? id : -1);
 }
 
-/// planTrains(paths, sizes, maxSegments, maxBytes, out): trains written as {first, count, size}
+/// planTrains(paths, slots, sizes, maxSegments, maxBytes, out): trains written as
+/// {first, count, size}
 napi_value planTrains(napi_env env, napi_callback_info info) {
-  const Call<5> call(env, info);
+  const Call<6> call(env, info);
   const Bytes paths = toBytes(env, call.arguments[0]);
-  const Bytes sizes = toBytes(env, call.arguments[1]);
-  const TrainLimits limits = {toUint32(env, call.arguments[2]), toUint32(env, call.arguments[3])};
-  const Bytes out = toBytes(env, call.arguments[4]);
+  const Bytes slots = toBytes(env, call.arguments[1]);
+  const Bytes sizes = toBytes(env, call.arguments[2]);
+  const TrainLimits limits = {toUint32(env, call.arguments[3]), toUint32(env, call.arguments[4])};
+  const Bytes out = toBytes(env, call.arguments[5]);
   const size_t packets = sizes.length / 4;
-  if (paths.length != sizes.length || out.length < 12 * packets) {
+  if (paths.length != sizes.length || slots.length != sizes.length ||
+      out.length < 12 * packets) {
     return throwRange(env, "the arrays do not match");
   }
+  const uint32_t* slot = reinterpret_cast<const uint32_t*>(slots.data);
+  const std::vector<uint64_t> marks(slot, slot + packets);
   uint32_t* words = reinterpret_cast<uint32_t*>(out.data);
   uint32_t trains = 0;
   for (size_t first = 0; first < packets; trains++) {
-    const Train train = nextTrain(reinterpret_cast<uint32_t*>(paths.data) + first,
-                                  reinterpret_cast<uint32_t*>(sizes.data) + first,
-                                  packets - first, limits);
+    const Planned planned = {reinterpret_cast<uint32_t*>(paths.data) + first, &marks[first],
+                             reinterpret_cast<uint32_t*>(sizes.data) + first, packets - first};
+    const Train train = nextTrain(planned, limits);
     words[3 * trains] = static_cast<uint32_t>(first);
     words[3 * trains + 1] = train.count;
     words[3 * trains + 2] = train.segmentBytes;
@@ -119,7 +128,9 @@ constexpr Method kFunctions[] = {
 };
 
 napi_value initialize(napi_env env, napi_value exports) {
-  for (const Method& method : kFunctions) {
+  std::vector<Method> functions(std::begin(kFunctions), std::end(kFunctions));
+  functions.insert(functions.end(), kGroupFunctions, kGroupFunctions + kGroupFunctionCount);
+  for (const Method& method : functions) {
     napi_value function;
     napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, nullptr, &function);
     napi_set_named_property(env, exports, method.name, function);

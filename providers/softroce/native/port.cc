@@ -49,12 +49,15 @@ Port::Port(napi_env env, const PortMemory& memory, std::vector<napi_ref> arrays)
 Port::~Port() = default;
 
 int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
-               size_t maxPacketBytes, bool exactIcrc, size_t* failed) {
+               const std::vector<uint32_t>& descriptors, size_t maxPacketBytes, bool exactIcrc,
+               size_t* failed) {
   sockets_.resize(locals.size());
   for (size_t i = 0; i < locals.size(); i++) {
     sockets_[i].local = locals[i];
     sockets_[i].scopeId = scopes[i];
-    const int error = openUdpSocket(&sockets_[i]);
+    const int error = descriptors.empty()
+                          ? openUdpSocket(&sockets_[i], false)
+                          : adoptUdpSocket(&sockets_[i], static_cast<int>(descriptors[i]));
     if (error != 0) {
       *failed = i;
       return closeSockets(error);
@@ -245,8 +248,8 @@ void Port::closeChannel(Channel* channel) {
   uv_async_send(&wake_);
 }
 
-Channel* Port::channelTo(const Endpoint& address) {
-  Channel* const channel = channels_->to(address);
+Channel* Port::channelTo(const Endpoint& address, int32_t slot) {
+  Channel* const channel = channels_->to(address, slot);
   if (!channel) return nullptr;
   channel->lookForEnd();
   if (channel->isAlive()) return channel;

@@ -57,10 +57,13 @@ class Port final : public Arena::Listener {
   void setClock(double clockOffsetUs) { clockOffsetUs_ = clockOffsetUs; }
   /// Tells JavaScript the time, in `counters`.
   void readClock();
+  /// @param descriptors sockets bound to the addresses already, of which the port takes
+  /// duplicates; none: it binds
   /// @param exactIcrc sees the headers of IPv4 packets through a raw socket
   /// @returns 0 or errno; `failed` is the index of the address
   int open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>& scopes,
-           size_t maxPacketBytes, bool exactIcrc, size_t* failed);
+           const std::vector<uint32_t>& descriptors, size_t maxPacketBytes, bool exactIcrc,
+           size_t* failed);
   bool isOpen() const { return open_; }
 
   uint32_t receive();
@@ -97,8 +100,8 @@ class Port final : public Arena::Listener {
   /// @returns nullptr, or what is wrong
   const char* attach(Channel* channel, const Channel::Peer& peer);
   void closeChannel(Channel* channel);
-  /// The living channel to an address, or nullptr: looks whether its other end is there.
-  Channel* channelTo(const Endpoint& address);
+  /// As Channels::to: looks whether its other end is there.
+  Channel* channelTo(const Endpoint& address, int32_t slot);
 
   void watch(const Handlers& handlers);
   void setProcessHold(bool alive);

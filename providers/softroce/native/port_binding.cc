@@ -158,7 +158,7 @@ napi_value allocate(napi_env env, napi_callback_info info) {
   return call.port->arena()->allocate(env, static_cast<size_t>(bytes));
 }
 
-/// addPath(gid, port, localIndex, overChannel)
+/// addPath(gid, port, localIndex, channel): the number of a channel, or -1 for UDP
 napi_value addPath(napi_env env, napi_callback_info info) {
   const Call<4> call(env, info);
   if (!call.port) return throwRange(env, "the port is closed");
@@ -171,10 +171,12 @@ napi_value addPath(napi_env env, napi_callback_info info) {
     throwErrno(env, noRoute, local);
     return nullptr;
   }
-  bool overChannel = false;
-  napi_get_value_bool(env, call.arguments[3], &overChannel);
-  Channel* const channel = overChannel ? call.port->channelTo(destination) : nullptr;
-  if (overChannel && !channel) return throwRange(env, "no channel leads there");
+  int32_t number = -1;
+  napi_get_value_int32(env, call.arguments[3], &number);
+  Channel* const channel =
+      number < 0 ? nullptr : call.port->channels().find(static_cast<uint32_t>(number));
+  const bool leadsThere = channel && channel->isAlive() && channel->addressOf(destination) >= 0;
+  if (number >= 0 && !leadsThere) return throwRange(env, "no channel leads there");
   return unsignedNumber(env, call.port->sender().addPath(destination, local, channel));
 }
 
@@ -293,7 +295,7 @@ napi_value portObject(napi_env env, Port* port) {
 }  // namespace
 
 napi_value openPort(napi_env env, napi_callback_info info) {
-  const Call<7> call(env, info);
+  const Call<8> call(env, info);
   const napi_value* arguments = call.arguments;
   const Bytes gids = toBytes(env, arguments[0]);
   const Bytes scopeBytes = toBytes(env, arguments[1]);
@@ -308,6 +310,14 @@ napi_value openPort(napi_env env, napi_callback_info info) {
     memcpy(locals[i].gid, gids.data + 16 * i, 16);
     locals[i].port = static_cast<uint16_t>(toUint32(env, arguments[2]));
   }
+  const Bytes descriptorBytes = toBytes(env, arguments[7]);
+  if (descriptorBytes.length != 0 && descriptorBytes.length != 4 * addresses) {
+    return throwRange(env, "one socket for each address");
+  }
+  std::vector<uint32_t> descriptors(descriptorBytes.length / 4);
+  if (!descriptors.empty()) {
+    memcpy(descriptors.data(), descriptorBytes.data, descriptorBytes.length);
+  }
   std::vector<napi_ref> references;
   const PortMemory memory = shareMemory(env, arguments[4], &references);
   Port* port = new Port(env, memory, references);
@@ -321,7 +331,8 @@ napi_value openPort(napi_env env, napi_callback_info info) {
   size_t failed = 0;
   bool exactIcrc = false;
   napi_get_value_bool(env, arguments[5], &exactIcrc);
-  const int error = port->open(locals, scopes, toUint32(env, arguments[3]), exactIcrc, &failed);
+  const int error = port->open(locals, scopes, descriptors, toUint32(env, arguments[3]), exactIcrc,
+                               &failed);
   if (error != 0) {
     port->letGo();
     throwErrno(env, error, failed);

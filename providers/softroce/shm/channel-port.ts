@@ -10,14 +10,17 @@ export interface ChannelPort {
   /**
    * Maps the peer's half and opens the channel. Takes both descriptors, also when it throws.
    * @throws SpiError('EINVAL') memory that is not sealed, or not what it says; ('EEXIST') another
-   * channel leads to one of the addresses
+   * channel leads to the process
    */
   attach(channel: number, peer: PeerHalf): void;
   isAttached(channel: number): boolean;
   /** Connections that use it fail at once. Idempotent. */
   close(channel: number): void;
-  /** The channel that leads to an address, or -1; one whose peer is dead is none. */
-  channelTo(gid: Gid, udpPort: number): number;
+  /**
+   * The channel that leads to an address, or -1; one whose peer is dead is none.
+   * @param slot of the process there that is meant; undefined is whichever has the address
+   */
+  channelTo(gid: Gid, udpPort: number, slot: number | undefined): number;
   /** Called once when a channel ends by the peer. */
   onClosed: (channel: number, reason: string) => void;
   /** The peer has mapped our segment: packets may name it from now on. */
@@ -47,4 +50,6 @@ export interface PeerHalf {
   readonly wakeFd: number;
   readonly gids: readonly Gid[];
   readonly udpPort: number;
+  /** Of the process, where others share its addresses. */
+  readonly slot: number | undefined;
 }

@@ -2,7 +2,8 @@
  * What two devices of one host say to each other on a Unix socket: all numbers little-endian, what
  * is reserved 0. Every message has exactly the length that its kind has, and the descriptors.
  *
- *     0  magic u32 "DAPL"   4  version u8   5  kind u8   6  slot u16
+ *     0  magic u32 "DAPL"   4  version u8   5  kind u8
+ *     6  u16: in HELLO the sender's slot and 1, or 0 where its device is one process
  *     HELLO          8  node GUID u64   16  generation u64   24  bytes of memory u64
  *                   32  UDP port u16   34  addresses u8 (1 to 64)   35  0, 5 bytes
  *                   40  addresses, 16 bytes each; descriptors: memory, wake
@@ -17,6 +18,7 @@ const MAGIC = 0x4c504144;
 /** Another version is another protocol: its messages are not read. */
 export const HELLO_VERSION = 1;
 const MAX_ADDRESSES = 64;
+const MAX_SLOT = 254;
 const HEADER_BYTES = 8;
 const HELLO_BYTES = 40;
 const SEGMENT_BYTES = 24;
@@ -35,8 +37,8 @@ const KIND = {
 /** A device, and the half of a channel that it makes. */
 export interface Hello {
   readonly kind: 'HELLO';
-  /** Which of the device's processes; 0 while a device is one process. */
-  readonly slot: number;
+  /** Which of the device's processes; undefined where the device is one process. */
+  readonly slot: number | undefined;
   readonly guid: bigint;
   /** Of the half of the channel, 64 random bits. */
   readonly generation: bigint;
@@ -88,7 +90,7 @@ export function emitMessage(message: MeetingMessage): Uint8Array {
 }
 
 function emitHello(hello: Hello, view: DataView, bytes: Uint8Array): void {
-  view.setUint16(6, hello.slot, true);
+  view.setUint16(6, hello.slot === undefined ? 0 : hello.slot + 1, true);
   view.setBigUint64(8, hello.guid, true);
   view.setBigUint64(16, hello.generation, true);
   view.setBigUint64(24, BigInt(hello.memoryBytes), true);
@@ -167,13 +169,15 @@ function parseHello(view: DataView, bytes: Uint8Array): Hello | undefined {
   if (memoryBytes === undefined || udpPort === 0 || reserved.some((byte) => byte !== 0)) {
     return undefined;
   }
+  const slotNumber = view.getUint16(6, true);
+  if (slotNumber > MAX_SLOT + 1) return undefined;
   if (count === 0 || count > MAX_ADDRESSES) return undefined;
   if (bytes.length !== HELLO_BYTES + GID_BYTES * count) return undefined;
   const gidAt = (i: number): Gid =>
     bytes.slice(HELLO_BYTES + GID_BYTES * i, HELLO_BYTES + GID_BYTES * (i + 1));
   return {
     kind: 'HELLO',
-    slot: view.getUint16(6, true),
+    slot: slotNumber === 0 ? undefined : slotNumber - 1,
     guid: view.getBigUint64(8, true),
     generation: view.getBigUint64(16, true),
     memoryBytes,

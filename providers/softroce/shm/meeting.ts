@@ -29,6 +29,9 @@ export interface ArenaSegment {
   readonly bytes: number;
 }
 
+/** A device, or one of the processes that share it. */
+export type Meeter = Pick<Hello, 'guid' | 'slot'>;
+
 /** What a meeting needs of the device. */
 export interface MeetingHost {
   readonly channels: ChannelPort;
@@ -36,7 +39,7 @@ export interface MeetingHost {
   readonly self: Pick<Hello, 'slot' | 'guid' | 'udpPort' | 'gids'>;
   readonly logger: Logger;
   /** @throws Error where nothing listens, SpiError('EPERM') for another user's process */
-  connectTo(guid: bigint): UnixSocket;
+  connectTo(peer: Meeter): UnixSocket;
   /** Calls back once, after the time that a meeting may take. @returns stops it */
   startTimer(onTimeout: () => void): () => void;
   segments(): readonly ArenaSegment[];
@@ -64,7 +67,7 @@ export class Meeting {
 
   constructor(
     private readonly host: MeetingHost,
-    readonly guid: bigint,
+    readonly peer: Meeter,
   ) {}
 
   /** @param done told once; at once where it is known */
@@ -77,7 +80,7 @@ export class Meeting {
   onCall(socket: UnixSocket, hello: Hello, descriptors: readonly number[]): void {
     this.caller = socket;
     this.received = { hello, descriptors };
-    this.dispatch(this.guid < this.host.self.guid ? 'smallerCalls' : 'greaterCalls');
+    this.dispatch(isSmaller(this.peer, this.host.self) ? 'smallerCalls' : 'greaterCalls');
     this.dropReceived();
   }
 
@@ -120,7 +123,7 @@ export class Meeting {
   }
 
   private call(): void {
-    this.use(this.host.connectTo(this.guid));
+    this.use(this.host.connectTo(this.peer));
     this.sayHello(this.offer());
   }
 
@@ -140,10 +143,10 @@ export class Meeting {
     const { hello, descriptors } = this.received!;
     this.received = undefined;
     const [memoryFd, wakeFd] = descriptors as readonly [number, number];
-    const { generation, memoryBytes, gids, udpPort } = hello;
-    const half = { generation, memoryFd, memoryBytes, wakeFd, gids, udpPort };
+    const { generation, memoryBytes, gids, udpPort, slot } = hello;
+    const half = { generation, memoryFd, memoryBytes, wakeFd, gids, udpPort, slot };
     // The channel of a device that had the address before ends when it is looked at.
-    for (const gid of gids) channels.channelTo(gid, udpPort);
+    for (const gid of gids) channels.channelTo(gid, udpPort, slot);
     channels.attach(this.channel, half);
   }
 
@@ -238,7 +241,7 @@ export class Meeting {
     switch (message.kind) {
       case 'HELLO':
         this.received = { hello: message, descriptors };
-        if (message.guid === this.guid && message.slot === this.host.self.slot) {
+        if (message.guid === this.peer.guid && message.slot === this.peer.slot) {
           this.dispatch('answered');
         }
         return this.dropReceived();
@@ -279,6 +282,11 @@ export class Meeting {
     received?.descriptors.forEach((descriptor) => closeSync(descriptor));
     return received === undefined;
   }
+}
+
+/** Which call stays, of two that cross: one order for both sides. */
+function isSmaller(one: Meeter, other: Meeter): boolean {
+  return one.guid === other.guid ? (one.slot ?? 0) < (other.slot ?? 0) : one.guid < other.guid;
 }
 
 /** What may be said in a state. */

@@ -1,14 +1,15 @@
 /**
  * All meetings of a device: the socket that it is found by, those that call, and those that have
  * been called. A device listens by its node GUID, which REQ and REP tell its peers, and which is
- * partly random: an abstract name, so that nothing is left when the process is killed.
+ * partly random: an abstract name, so that nothing is left when the process is killed. Each of the
+ * processes that share a device has channels of its own, and a name with its slot.
  */
 import { closeSync } from 'node:fs';
 import { type Logger, type PeerDevice, SpiError } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';
 import type { ChannelPort } from './channel-port.js';
 import { type Hello, parseMessage } from './hello.js';
-import { type ArenaSegment, Meeting, type MeetingHost } from './meeting.js';
+import { type ArenaSegment, Meeting, type MeetingHost, type Meeter } from './meeting.js';
 
 /** How long a connection waits for the channel; then it is made without. */
 const MEETING_MS = 1000;
@@ -31,7 +32,8 @@ export class Meetings implements MeetingHost {
   readonly logger: Logger;
   self: MeetingHost['self'];
   private listener: UnixListener | undefined;
-  private readonly meetings = new Map<bigint, Meeting>();
+  /** By the peer's name. */
+  private readonly meetings = new Map<string, Meeting>();
   /** What ends the wait for each. */
   private readonly strangers = new Map<UnixSocket, () => void>();
 
@@ -51,7 +53,7 @@ export class Meetings implements MeetingHost {
   listen(guid: bigint): boolean {
     this.self = { ...this.self, guid };
     try {
-      const listener = this.init.sockets.listenUnix(nameOf(guid), BACKLOG);
+      const listener = this.init.sockets.listenUnix(nameOf(this.self), BACKLOG);
       listener.watch(() => this.onCallers(listener));
       this.listener = listener;
       return true;
@@ -62,13 +64,14 @@ export class Meetings implements MeetingHost {
   }
 
   /** As `PacketPort.meet`. */
-  meet({ guid, gid, udpPort }: PeerDevice, done: (met: boolean) => void): void {
-    if (this.listener === undefined) {
+  meet({ guid, gid, udpPort, slot }: PeerDevice, done: (met: boolean) => void): void {
+    const isSelf = nameOf({ guid, slot }) === nameOf(this.self);
+    if (isSelf || this.listener === undefined) {
       done(false);
       return;
     }
-    this.meetingWith(guid).want((met) =>
-      done(met && this.channels.channelTo(gid, udpPort) !== NO_CHANNEL),
+    this.meetingWith({ guid, slot }).want((met) =>
+      done(met && this.channels.channelTo(gid, udpPort, slot) !== NO_CHANNEL),
     );
   }
 
@@ -88,8 +91,8 @@ export class Meetings implements MeetingHost {
     this.strangers.clear();
   }
 
-  connectTo(guid: bigint): UnixSocket {
-    const socket = this.init.sockets.connectUnix(nameOf(guid));
+  connectTo(peer: Meeter): UnixSocket {
+    const socket = this.init.sockets.connectUnix(nameOf(peer));
     if (socket.identity().isOwnUser) return socket;
     socket.close();
     throw new SpiError('EPERM', 'the device belongs to another user');
@@ -104,14 +107,16 @@ export class Meetings implements MeetingHost {
   }
 
   onApart(meeting: Meeting): void {
-    if (this.meetings.get(meeting.guid) === meeting) this.meetings.delete(meeting.guid);
+    const name = nameOf(meeting.peer);
+    if (this.meetings.get(name) === meeting) this.meetings.delete(name);
   }
 
-  private meetingWith(guid: bigint): Meeting {
-    let meeting = this.meetings.get(guid);
+  private meetingWith({ guid, slot }: Meeter): Meeting {
+    const name = nameOf({ guid, slot });
+    let meeting = this.meetings.get(name);
     if (meeting === undefined) {
-      meeting = new Meeting(this, guid);
-      this.meetings.set(guid, meeting);
+      meeting = new Meeting(this, { guid, slot });
+      this.meetings.set(name, meeting);
     }
     return meeting;
   }
@@ -137,8 +142,8 @@ export class Meetings implements MeetingHost {
       stop();
       this.strangers.delete(caller);
       const hello = came && parseMessage(came.bytes, came.descriptors.length);
-      if (hello && this.isForUs(hello)) {
-        this.meetingWith(hello.guid).onCall(caller, hello, came.descriptors);
+      if (hello && this.isOfAnother(hello)) {
+        this.meetingWith(hello).onCall(caller, hello, came.descriptors);
       } else {
         came?.descriptors.forEach((descriptor) => closeSync(descriptor));
         caller.close();
@@ -146,18 +151,17 @@ export class Meetings implements MeetingHost {
     });
   }
 
-  private isForUs(message: { readonly kind: string }): message is Hello {
-    if (message.kind !== 'HELLO') return false;
-    const { guid, slot } = message as Hello;
-    return slot === this.self.slot && guid !== this.self.guid;
+  private isOfAnother(message: { readonly kind: string }): message is Hello {
+    return message.kind === 'HELLO' && nameOf(message as Hello) !== nameOf(this.self);
   }
 }
 
 const NO_CHANNEL = -1;
 
 /** Of an abstract Unix socket. */
-export function nameOf(guid: bigint): string {
-  return `dapl-softroce/${guid.toString(16).padStart(16, '0')}`;
+export function nameOf({ guid, slot }: Meeter): string {
+  const ofSlot = slot === undefined ? '' : `/${slot}`;
+  return `dapl-softroce/${guid.toString(16).padStart(16, '0')}${ofSlot}`;
 }
 
 /** Too many open files, and the like, are as if nothing had come: the caller gives up. */

@@ -5,6 +5,8 @@ import type { ShmOptions } from './shm-options.js';
 
 /** Addresses of a device. */
 const MAX_GIDS = 64;
+/** Of a device that is one process. */
+const ANY_SLOT = -1;
 
 /** What the native port has of them. */
 export interface NativeChannelCalls {
@@ -19,9 +21,10 @@ export interface NativeChannelCalls {
     wakeFd: number,
     gids: Uint8Array,
     udpPort: number,
+    slot: number,
   ): void;
   closeChannel(channel: number): void;
-  channelTo(gid: Uint8Array, udpPort: number): number;
+  channelTo(gid: Uint8Array, udpPort: number, slot: number): number;
   useSegment(channel: number, segment: number): void;
   unmapSegment(channel: number, segment: number): void;
   mapSegment(channel: number, segment: number, descriptor: number, bytes: number): void;
@@ -52,7 +55,7 @@ export class NativeChannels implements ChannelPort {
   }
 
   attach(channel: number, peer: PeerHalf): void {
-    const { generation, memoryFd, memoryBytes, wakeFd, gids, udpPort } = peer;
+    const { generation, memoryFd, memoryBytes, wakeFd, gids, udpPort, slot } = peer;
     // None is as wrong as too many: the port refuses it, and closes the descriptors.
     const some = gids.length > MAX_GIDS ? [] : gids;
     const gidBytes = new Uint8Array(16 * some.length);
@@ -66,6 +69,7 @@ export class NativeChannels implements ChannelPort {
         wakeFd,
         gidBytes,
         udpPort,
+        slot ?? ANY_SLOT,
       ),
     );
     this.attached.add(channel);
@@ -87,8 +91,8 @@ export class NativeChannels implements ChannelPort {
     this.onClosed(channel, reason);
   }
 
-  channelTo(gid: Gid, udpPort: number): number {
-    return this.native.channelTo(gid, udpPort);
+  channelTo(gid: Gid, udpPort: number, slot: number | undefined): number {
+    return this.native.channelTo(gid, udpPort, slot ?? ANY_SLOT);
   }
 
   useSegment(channel: number, segment: number): void {

@@ -23,6 +23,7 @@ import { refusalCases } from './refusals.js';
 import { rsocketPreloadCases } from './rsocket-preload.js';
 import { rsocketProgramCases } from './rsocket-programs.js';
 import { endedBySignalCase, kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
+import { sharedAddressCases } from './shared-address.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
@@ -70,6 +71,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...lostMessageCases(lab, version),
     ...cmCornerCases(lab, version),
     ...connectionCases(lab, version),
+    ...sharedAddressCases(lab, version),
     ...faultCases(lab, version),
     ...outageCases(lab, version),
     ...badLinkCases(lab, version),

@@ -6,6 +6,7 @@
  *     idle <ip>                        opens the adapter; nobody listens
  *     ucmatose-server <ip> <connections> <messages> <bytes>
  *     ucmatose-client <ip> <connections> <messages> <bytes>
+ *     rping-server <ip> <port>         serves one rping to its end
  *     rping-in-sequence <ip> <count>   one connection after the other, one ping on each
  *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints how it did
  *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
@@ -21,8 +22,8 @@
  *     flood <ip>                       writes until the connection ends, and prints its last event
  *
  * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was;
- * --twin: node GUID and queue pair numbers are those of every other twin; --verbs: over the verbs
- * provider, in a guest.
+ * --twin: node GUID and queue pair numbers are those of every other twin; --shared: other programs
+ * have the address too; --verbs: over the verbs provider, in a guest.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -36,7 +37,8 @@ import { patience } from '../../support/patience.js';
 import { SystemRandom } from '../../../providers/host/index.js';
 import { runClient } from '../../../samples/rping/client.js';
 import type { Options } from '../../../samples/rping/options.js';
-import { RPING_PORT } from '../../../samples/rping/protocol.js';
+import { RPING_PORT, SIZE_BYTES } from '../../../samples/rping/protocol.js';
+import { runServer } from '../../../samples/rping/server.js';
 import { CORNER_CLIENTS, CORNER_SERVERS } from './corners.js';
 import { Exchange, type ExchangeOptions, textOf } from './exchange.js';
 import { driveMemory, floodMemory, serveMemory } from './memory.js';
@@ -65,6 +67,13 @@ const SERVERS: Readonly<Record<string, Verb>> = {
   idle,
   'memory-server': (ia, _, [length]) => serveMemory(ia, MEMORY_PORT, Number(length)),
   reject,
+  'rping-server': (ia, address, [port]) =>
+    runServer(ia, {
+      ...pings(address, 0, SIZE_BYTES.max),
+      role: 'server',
+      port: Number(port),
+      verbose: true,
+    }),
   ...CORNER_SERVERS,
   'transfer-server': (ia, _, args) => serveTransfer(ia, TRANSFER_PORT, transferOptions(args)),
   'ucmatose-server': ucmatoseServer,
@@ -223,7 +232,7 @@ const own = name in SERVERS ? address : await sourceTowards(address);
 const icrcCheck = flags.includes('--exact-icrc') ? 'exact' : 'recovered';
 const provider = flags.includes('--verbs')
   ? verbs({ address: own })
-  : softroce({ addresses: [own], icrcCheck });
+  : softroce({ addresses: [own], icrcCheck, shared: flags.includes('--shared') });
 const open = (): Promise<Ia> => openIa(provider);
 const ia = await (flags.includes('--twin') ? asTwin(open) : open());
 try {

@@ -50,6 +50,7 @@ Sender::Sender(const PortMemory& memory, RegionTable& regions, std::vector<UdpSo
       channels_(channels),
       limits_{kMaxSegments, static_cast<uint32_t>(kMaxDatagramBytes)},
       packetPaths_(memory.packetCapacity),
+      packetMarks_(memory.packetCapacity),
       packetBytes_(memory.packetCapacity),
       payloadBytes_(memory.packetCapacity),
       ringsLeft_(pages_.open() ? kMaxRings : 0),
@@ -116,9 +117,18 @@ bool Sender::measure(uint32_t packet) {
     return false;
   }
   packetPaths_[packet] = path;
+  packetMarks_[packet] = markOf(words);
   packetBytes_[packet] = static_cast<uint32_t>(bytes);
   payloadBytes_[packet] = static_cast<uint32_t>(payload);
   return true;
+}
+
+uint64_t Sender::markOf(const uint32_t* words) {
+  const uint8_t* header = reinterpret_cast<const uint8_t*>(words + tx::kHeader);
+  if (!isToQp1(header) || words[tx::kSegmentCount] == 0) return slotOfQpn(header);
+  const uint32_t* entry = memory_.segments + size_t{words[tx::kFirstSegment]} * segment::kWords;
+  const uint32_t length = entry[segment::kLength];
+  return madMark(regions_.resolve(entry[segment::kRegion], offsetOf(entry), length), length);
 }
 
 Sender::Result Sender::send(uint32_t from, uint32_t to) {
@@ -141,8 +151,9 @@ Sender::Result Sender::send(uint32_t from, uint32_t to) {
     }
     // What was put into channels before a datagram (the last ACK before a DREQ) is seen before it.
     channels_.publish();
-    const Train train =
-        nextTrain(&packetPaths_[first], &packetBytes_[first], measured - first, limits_);
+    const Planned planned = {&packetPaths_[first], &packetMarks_[first], &packetBytes_[first],
+                             measured - first};
+    const Train train = nextTrain(planned, limits_);
     result.next += sendTrain(first, train, &result);
     if (result.wouldBlock) break;
   }

@@ -82,6 +82,8 @@ class Sender {
   enum class Outcome { kSent, kWouldBlock, kRefused, kSegmentationRefused };
 
   bool measure(uint32_t packet);
+  /// @param words of a packet that has been measured
+  uint64_t markOf(const uint32_t* words);
   /// @returns how many packets were taken
   uint32_t sendOverChannel(uint32_t packet, Path& path, Result* result);
   uint32_t build(uint32_t first, uint32_t count);
@@ -107,8 +109,9 @@ class Sender {
   std::vector<Path> paths_;
   std::vector<uint32_t> freePaths_;
   TrainLimits limits_;
-  /// Path and size of every packet of the present call, for the planner.
+  /// Path, mark and size of every packet of the present call, for the planner.
   std::vector<uint32_t> packetPaths_;
+  std::vector<uint64_t> packetMarks_;
   std::vector<uint32_t> packetBytes_;
   std::vector<uint32_t> payloadBytes_;
   PagePipe pages_;

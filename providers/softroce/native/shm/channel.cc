@@ -66,6 +66,7 @@ const char* Channel::attach(const Peer& peer) {
   }
   toPeerFd_ = peer.wakeFd;
   addresses_ = peer.addresses;
+  slot_ = peer.slot;
   producer_ = std::make_unique<Producer>(own_, peer_);
   consumer_ = std::make_unique<Consumer>(own_, peer_);
   return nullptr;

@@ -19,6 +19,7 @@ class Channel {
   static constexpr uint32_t kLongestPayload = 1 << 20;
 
   static constexpr size_t kMostSegments = 4096;
+  static constexpr int32_t kAnySlot = -1;
 
   /// @param peerBytes of the other side's memory that may be mapped
   Channel(uint32_t number, uint64_t peerBytes)
@@ -43,6 +44,8 @@ class Channel {
     size_t memoryBytes;
     int wakeFd;
     std::vector<Endpoint> addresses;
+    /// Which of the processes that share the addresses; kAnySlot for one that has them alone.
+    int32_t slot = kAnySlot;
   };
   /// Maps the other half. Takes the descriptors, whatever comes of it.
   /// @returns nullptr, or what is wrong with it
@@ -66,6 +69,9 @@ class Channel {
   const std::vector<Endpoint>& addresses() const { return addresses_; }
   /// Index of an address of the other side's, or -1.
   int addressOf(const Endpoint& address) const;
+  bool isOfSlot(int32_t slot) const {
+    return slot_ == kAnySlot || slot == kAnySlot || slot_ == slot;
+  }
   /// The other side is this thread itself, so that nothing of it happens meanwhile.
   bool isOwnThreads() const { return ownThreads_; }
 
@@ -108,6 +114,7 @@ class Channel {
   /// By which the other side is woken.
   int toPeerFd_ = -1;
   std::vector<Endpoint> addresses_;
+  int32_t slot_ = kAnySlot;
   std::unique_ptr<Producer> producer_;
   std::unique_ptr<Consumer> consumer_;
   PeerSegments segments_;

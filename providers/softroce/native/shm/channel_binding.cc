@@ -55,9 +55,9 @@ napi_value offerChannel(napi_env env, napi_callback_info info) {
   return object;
 }
 
-/// attachChannel(channel, generation, memoryFd, memoryBytes, wakeFd, gids, udpPort)
+/// attachChannel(channel, generation, memoryFd, memoryBytes, wakeFd, gids, udpPort, slot)
 napi_value attachChannel(napi_env env, napi_callback_info info) {
-  const Call<7> call(env, info);
+  const Call<8> call(env, info);
   const napi_value* arguments = call.arguments;
   Channel::Peer peer;
   bool lossless;
@@ -65,6 +65,7 @@ napi_value attachChannel(napi_env env, napi_callback_info info) {
   peer.memoryFd = toInt32(env, arguments[2]);
   peer.memoryBytes = static_cast<size_t>(toDouble(env, arguments[3]));
   peer.wakeFd = toInt32(env, arguments[4]);
+  peer.slot = toInt32(env, arguments[7]);
   const Bytes gids = toBytes(env, arguments[5]);
   peer.addresses.resize(gids.length / 16);
   Channel* const channel =
@@ -74,7 +75,7 @@ napi_value attachChannel(napi_env env, napi_callback_info info) {
   for (size_t i = 0; i < peer.addresses.size() && channel; i++) {
     memcpy(peer.addresses[i].gid, gids.data + 16 * i, 16);
     peer.addresses[i].port = static_cast<uint16_t>(toUint32(env, arguments[6]));
-    there = there || call.port->channelTo(peer.addresses[i]);
+    there = there || call.port->channelTo(peer.addresses[i], peer.slot);
   }
   if (!wrong && !there) {
     wrong = call.port->attach(channel, peer);
@@ -94,12 +95,13 @@ napi_value closeChannel(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// channelTo(gid, udpPort): its number, or -1
+/// channelTo(gid, udpPort, slot): its number, or -1
 napi_value channelTo(napi_env env, napi_callback_info info) {
-  const Call<2> call(env, info);
+  const Call<3> call(env, info);
   const Endpoint address = toEndpoint(env, call.arguments[0], call.arguments[1]);
-  Channel* const channel = call.port ? call.port->channelTo(address) : nullptr;
-  return number(env, channel ? channel->number() : -1);
+  const int32_t slot = toInt32(env, call.arguments[2]);
+  Channel* const channel = call.port ? call.port->channelTo(address, slot) : nullptr;
+  return number(env, channel ? static_cast<double>(channel->number()) : -1);
 }
 
 /// useSegment(channel, segment)

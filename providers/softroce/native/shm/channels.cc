@@ -57,9 +57,9 @@ Channel* Channels::find(uint32_t number) {
   return nullptr;
 }
 
-Channel* Channels::to(const Endpoint& address) {
+Channel* Channels::to(const Endpoint& address, int32_t slot) {
   for (Channel* one : attached_) {
-    if (one->isAlive() && one->addressOf(address) >= 0) return one;
+    if (one->isAlive() && one->isOfSlot(slot) && one->addressOf(address) >= 0) return one;
   }
   return nullptr;
 }

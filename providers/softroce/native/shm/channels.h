@@ -33,7 +33,8 @@ class Channels {
   int offer(uint32_t slots, uint64_t bounceBytes, uint64_t peerBytes, Channel** channel);
   Channel* find(uint32_t number);
   /// The living one that leads to an address, or nullptr.
-  Channel* to(const Endpoint& address);
+  /// @param slot of the process there that is meant, or Channel::kAnySlot
+  Channel* to(const Endpoint& address, int32_t slot);
   void remove(Channel* channel);
   /// A segment of the other side's goes.
   void unmap(Channel* channel, uint32_t segment);

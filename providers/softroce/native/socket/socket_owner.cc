@@ -16,11 +16,6 @@ constexpr uint64_t kSameMs = 1000;
 constexpr size_t kIpv4Digits = 8;
 constexpr size_t kIpv6Digits = 32;
 
-struct Owners {
-  bool any = false;
-  bool othersToo = false;
-};
-
 /// An address as the system writes it: each word of four bytes as a number of this machine.
 void writeHex(const void* address, size_t bytes, char* text) {
   for (size_t at = 0; at < bytes; at += 4) {
@@ -30,13 +25,13 @@ void writeHex(const void* address, size_t bytes, char* text) {
   }
 }
 
-/// Looks at the sockets bound to a port and one of two addresses.
-void look(const char* table, const char* exact, const char* any, uint16_t port, Owners* owners) {
+/// Users of the sockets bound to a port and one of two addresses.
+void look(const char* table, const char* exact, const char* any, uint16_t port,
+          std::set<uint32_t>* users) {
   FILE* file = fopen(table, "re");
   if (!file) return;
   char* line = nullptr;
   size_t room = 0;
-  const uint32_t user = geteuid();
   while (getline(&line, &room, file) >= 0) {
     char local[kIpv6Digits + 1];
     unsigned localPort;
@@ -46,8 +41,7 @@ void look(const char* table, const char* exact, const char* any, uint16_t port, 
                              &localPort, &owner);
     if (found != 3 || localPort != port) continue;
     if (strcmp(local, exact) != 0 && strcmp(local, any) != 0) continue;
-    owners->any = true;
-    if (owner != user || owner == kUnmappedUser) owners->othersToo = true;
+    users->insert(owner);
   }
   free(line);
   fclose(file);
@@ -64,10 +58,10 @@ bool SocketOwner::isUs(const SocketAddress& address) {
   return isUs_;
 }
 
-bool isOwnSocket(const SocketAddress& address) {
+std::set<uint32_t> socketUsers(const SocketAddress& address) {
   char exact[kIpv6Digits + 1];
   char any[kIpv6Digits + 1];
-  Owners owners;
+  std::set<uint32_t> users;
   const bool ipv4 = address.any.sa_family == AF_INET;
   const uint16_t port = ntohs(ipv4 ? address.v4.sin_port : address.v6.sin6_port);
   in6_addr ipv6 = ipv4 ? in6_addr{} : address.v6.sin6_addr;
@@ -75,15 +69,20 @@ bool isOwnSocket(const SocketAddress& address) {
     const in_addr anyIpv4{};
     writeHex(&address.v4.sin_addr, kIpv4Digits / 2, exact);
     writeHex(&anyIpv4, kIpv4Digits / 2, any);
-    look("/proc/thread-self/net/udp", exact, any, port, &owners);
+    look("/proc/thread-self/net/udp", exact, any, port, &users);
     // A socket of IPv6 may take datagrams of IPv4, too.
     ipv6.s6_addr[10] = ipv6.s6_addr[11] = 0xFF;
     memcpy(&ipv6.s6_addr[12], &address.v4.sin_addr, 4);
   }
   writeHex(&ipv6, kIpv6Digits / 2, exact);
   writeHex(&in6addr_any, kIpv6Digits / 2, any);
-  look("/proc/thread-self/net/udp6", exact, any, port, &owners);
-  return owners.any && !owners.othersToo;
+  look("/proc/thread-self/net/udp6", exact, any, port, &users);
+  return users;
+}
+
+bool isOwnSocket(const SocketAddress& address) {
+  const std::set<uint32_t> users = socketUsers(address);
+  return users.size() == 1 && *users.begin() == geteuid() && geteuid() != kUnmappedUser;
 }
 
 }  // namespace dapl

@@ -1,6 +1,7 @@
 #include "socket/udp_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/errqueue.h>
 #include <linux/sock_diag.h>
@@ -46,9 +47,10 @@ bool setRequired(const UdpSocket& socket) {
          setInt(socket.fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 }
 
-int configureAndBind(const UdpSocket& socket) {
+int configureAndBind(const UdpSocket& socket, bool shared) {
   const int error = configureUdpSocket(socket);
   if (error != 0) return error;
+  if (shared && !setInt(socket.fd, SOL_SOCKET, SO_REUSEPORT, 1)) return errno;
   SocketAddress address;
   const socklen_t length = toSocketAddress(socket.local, socket.scopeId, &address);
   return bind(socket.fd, &address.any, length) == 0 ? 0 : errno;
@@ -86,14 +88,34 @@ int configureUdpSocket(const UdpSocket& socket) {
   return 0;
 }
 
-int openUdpSocket(UdpSocket* socket) {
+int openUdpSocket(UdpSocket* socket, bool shared) {
   socket->ipv4 = isIpv4(socket->local.gid);
   const int family = socket->ipv4 ? AF_INET : AF_INET6;
   socket->fd = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (socket->fd < 0) return errno;
-  const int error = configureAndBind(*socket);
+  const int error = configureAndBind(*socket, shared);
   if (error != 0) closeUdpSocket(socket);
   return error;
+}
+
+int adoptUdpSocket(UdpSocket* socket, int descriptor) {
+  int type = 0;
+  socklen_t length = sizeof(type);
+  if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0) return EINVAL;
+  SocketAddress address{};
+  length = sizeof(address);
+  if (getsockname(descriptor, &address.any, &length) != 0) return EINVAL;
+  const int family = address.any.sa_family;
+  if (type != SOCK_DGRAM || (family != AF_INET && family != AF_INET6)) return EINVAL;
+  Endpoint bound{};
+  toEndpoint(address, &bound);
+  bound.port = ntohs(family == AF_INET ? address.v4.sin_port : address.v6.sin6_port);
+  if (memcmp(bound.gid, socket->local.gid, 16) != 0 || bound.port != socket->local.port) {
+    return EINVAL;
+  }
+  socket->ipv4 = isIpv4(socket->local.gid);
+  socket->fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  return socket->fd < 0 ? errno : 0;
 }
 
 void closeUdpSocket(UdpSocket* socket) {

@@ -37,8 +37,12 @@ bool setInt(int fd, int level, int option, int value);
 /// @returns 0 or errno
 int configureUdpSocket(const UdpSocket& socket);
 
+/// @param shared bound with SO_REUSEPORT, behind the others of its group (socket/group_socket.h)
 /// @returns 0, or the errno of the call that failed (EADDRINUSE, EADDRNOTAVAIL, ...)
-int openUdpSocket(UdpSocket* socket);
+int openUdpSocket(UdpSocket* socket, bool shared);
+/// Takes a duplicate of a socket that was opened before, in whatever process.
+/// @returns 0, or errno: EINVAL where it is none that is bound to the address
+int adoptUdpSocket(UdpSocket* socket, int descriptor);
 void closeUdpSocket(UdpSocket* socket);
 
 /// @returns false when no interface has the address

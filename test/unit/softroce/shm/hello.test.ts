@@ -11,7 +11,7 @@ import { pattern } from '../../../compliance/port/harness.js';
 
 const hello: Hello = {
   kind: 'HELLO',
-  slot: 0,
+  slot: undefined,
   guid: 0x0a000e0f_89abcdefn,
   generation: 0x0123456789abcdefn,
   memoryBytes: 0x0080_0000,
@@ -25,6 +25,12 @@ const GOLDEN: readonly (readonly [MeetingMessage, number, string])[] = [
     2,
     '4441504c 01 01 0000 efcdab890f0e000a efcdab8967452301 0000800000000000 b712 02 0000000000' +
       '00000000000000000000ffff0a000001 fd000000000000000000000000000002',
+  ],
+  [
+    { ...hello, slot: 254, gids: [gidFromIp('10.0.0.1')] },
+    2,
+    '4441504c 01 01 ff00 efcdab890f0e000a efcdab8967452301 0000800000000000 b712 01 0000000000' +
+      '00000000000000000000ffff0a000001',
   ],
   [{ kind: 'CROSSED' }, 0, '4441504c 01 02 0000'],
   [{ kind: 'READY' }, 0, '4441504c 01 06 0000'],
@@ -73,10 +79,11 @@ describe('softroce: messages of devices that meet', () => {
     ['more addresses than bytes', 0, 34, [3]],
     ['more than 64 addresses', 0, 34, [65]],
     ['a reserved byte', 0, 39, [1]],
-    ['segment 0', 3, 8, [0, 0, 0, 0]],
-    ['a segment of no bytes', 3, 16, [0, 0, 0, 0, 0, 0, 0, 0]],
-    ['a reserved word', 3, 12, [1]],
-    ['a slot where there is none', 4, 6, [1]],
+    ['segment 0', 4, 8, [0, 0, 0, 0]],
+    ['a segment of no bytes', 4, 16, [0, 0, 0, 0, 0, 0, 0, 0]],
+    ['a reserved word', 4, 12, [1]],
+    ['a slot where there is none', 5, 6, [1]],
+    ['a slot beyond 254', 0, 6, [0, 1]],
   ];
   for (const [what, index, at, values] of changes) {
     it(`refuses ${what}`, () => {

@@ -48,6 +48,10 @@ class FakeSocket implements UnixSocket {
     return first;
   }
 
+  take(): UnixMessage | undefined | null {
+    return this.receive();
+  }
+
   identity(): { pid: number; uid: number; isOwnUser: boolean } {
     return { pid: 1, uid: this.isOwnUser ? 0 : 1, isOwnUser: this.isOwnUser };
   }
@@ -164,8 +168,9 @@ class CountingChannels implements ChannelPort {
     this.attached.delete(channel);
   }
 
-  channelTo(gid: Gid, udpPort: number): number {
+  channelTo(gid: Gid, udpPort: number, slot?: number): number {
     for (const [channel, peer] of this.attached) {
+      if (peer.slot !== slot) continue;
       if (peer.udpPort === udpPort && peer.gids.some((each) => gidEquals(each, gid)))
         return channel;
     }
@@ -205,12 +210,13 @@ export class Side {
     readonly host: FakeHost,
     readonly guid: bigint,
     readonly address: string,
+    readonly slot?: number,
   ) {
     this.gid = gidFromIp(address);
     this.meetings = new Meetings({
       sockets: host,
       channels: this.channels,
-      self: { slot: 0, udpPort: UDP_PORT, gids: [this.gid] },
+      self: { slot, udpPort: UDP_PORT, gids: [this.gid] },
       logger: silentLogger,
       segments: () => this.segments,
       startTimer: (_milliseconds, onTimeout) => {
@@ -226,8 +232,9 @@ export class Side {
   }
 
   wants(peer: Side): void {
-    const { guid, gid } = peer;
-    this.meetings.meet({ guid, gid, udpPort: UDP_PORT }, (met) => this.told.push(met));
+    const { guid, gid, slot } = peer;
+    const device = { guid, gid, udpPort: UDP_PORT, ...(slot !== undefined && { slot }) };
+    this.meetings.meet(device, (met) => this.told.push(met));
   }
 
   get channelCount(): number {

@@ -65,13 +65,31 @@ describe('softroce: devices of one host meet', () => {
     assert.ok(orders > 40, `${orders} orders`);
   });
 
+  it('as processes that share a device: each with each, not with itself', () => {
+    const host = new FakeHost();
+    const slots = [0, 1, 2].map((slot) => new Side(host, 1n, '10.0.0.1', slot));
+    const alone = new Side(host, 2n, '10.0.0.2');
+    for (const one of slots) for (const other of slots) one.wants(other);
+    for (const one of slots) alone.wants(one);
+    host.run();
+    for (const [i, { told, channels, channelCount }] of slots.entries()) {
+      assert.deepEqual(told, [false, true, true], 'of itself it knows at once');
+      assert.equal(channelCount, 3);
+      const peers = [...channels.attached.values()].map(({ slot }) => slot);
+      const others = [0, 1, 2, undefined].filter((slot) => slot !== i);
+      assert.deepEqual(new Set(peers), new Set(others));
+    }
+    assert.deepEqual(alone.told, [true, true, true]);
+    assert.equal(alone.channelCount, 3);
+  });
+
   it('not where nothing listens, or what listens is of another user', () => {
     const { host, a, b } = pair();
     b.meetings.close();
     a.wants(b);
     assert.deepEqual(a.told, [false]);
     const c = new Side(host, 3n, '10.0.0.3');
-    host.foreign.add(nameOf(3n));
+    host.foreign.add(nameOf({ guid: 3n, slot: undefined }));
     a.wants(c);
     assert.deepEqual(a.told, [false, false]);
     assert.equal(a.channels.held, 0);
@@ -80,7 +98,7 @@ describe('softroce: devices of one host meet', () => {
   it('not with what calls as another user', () => {
     const { host, a } = pair();
     const before = openDescriptors();
-    const socket = host.connectUnix(nameOf(a.guid));
+    const socket = host.connectUnix(nameOf({ guid: a.guid, slot: undefined }));
     host.sockets.at(-1)!.isOwnUser = false;
     socket.send(emitMessage(helloOf(9n)), []);
     host.run();
@@ -188,7 +206,7 @@ describe('softroce: what devices that have met say', () => {
   for (const [what, bytes] of Object.entries(lies)) {
     it(`ends the call of a stranger that begins with ${what}`, () => {
       const { host, a, b } = pair();
-      const stranger = host.connectUnix(nameOf(a.guid));
+      const stranger = host.connectUnix(nameOf({ guid: a.guid, slot: undefined }));
       stranger.send(bytes, []);
       a.wants(b);
       host.run();
@@ -211,7 +229,9 @@ describe('softroce: what devices that have met say', () => {
 
   it('lets 16 strangers wait at a time, for a second each', () => {
     const { host, a } = pair();
-    const strangers = Array.from({ length: 20 }, () => host.connectUnix(nameOf(a.guid)));
+    const strangers = Array.from({ length: 20 }, () =>
+      host.connectUnix(nameOf({ guid: a.guid, slot: undefined })),
+    );
     host.run();
     assert.equal(strangers.filter((each) => each.receive() === null).length, 4);
     assert.equal(a.timers.size, 16);
@@ -224,7 +244,7 @@ function helloOf(guid: bigint): Hello {
   const gids = [new Uint8Array(16)];
   return {
     kind: 'HELLO',
-    slot: 0,
+    slot: undefined,
     guid,
     generation: 1n,
     memoryBytes: 4096,

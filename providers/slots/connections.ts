@@ -1,0 +1,89 @@
+/**
+ * Records of the connections of all processes of a shared device: what another process needs to
+ * end one whose process was killed. A process takes blocks of records and writes only in its own,
+ * so nothing is locked; a block stays its until it ends.
+ */
+import type { ConnectionRecord } from '../../core/spi/index.js';
+import { BLOCK_CONNECTIONS, BLOCKS, CONNECTIONS, type TableMemory } from './table-layout.js';
+
+const GID_BYTES = 16;
+
+export class ConnectionRecords {
+  /** Word of the record of each, by its local communication id. */
+  private readonly places = new Map<number, number>();
+  private readonly free: number[] = [];
+
+  constructor(
+    private readonly table: TableMemory,
+    private readonly slot: number,
+  ) {}
+
+  /** @returns false where there is no room: the peer then learns of our death by its timeouts */
+  note(record: ConnectionRecord): boolean {
+    const at = this.places.get(record.localCommId) ?? this.free.pop() ?? this.takeBlock();
+    if (at === undefined) return false;
+    this.places.set(record.localCommId, at);
+    const { words } = this.table;
+    Atomics.store(words, at, 0);
+    words[at + 1] = record.localQpn;
+    words[at + 2] = record.remoteQpn;
+    words[at + 3] = record.localCommId;
+    words[at + 4] = record.remoteCommId;
+    words[at + 5] = record.localGidIndex;
+    const bytes = new Uint8Array(words.buffer);
+    bytes.set(record.peerGid, 4 * (at + 8));
+    Atomics.store(words, at, 1);
+    return true;
+  }
+
+  /** Of one that is not noted, nothing happens. */
+  forget(localCommId: number): void {
+    const at = this.places.get(localCommId);
+    if (at === undefined) return;
+    this.places.delete(localCommId);
+    Atomics.store(this.table.words, at, 0);
+    this.free.push(at);
+  }
+
+  private takeBlock(): number | undefined {
+    const { words } = this.table;
+    for (let block = 0; block < BLOCKS.COUNT; block++) {
+      if (Atomics.compareExchange(words, BLOCKS.AT + block, 0, this.slot + 1) !== 0) continue;
+      const first = recordAt(block * BLOCK_CONNECTIONS);
+      for (let i = BLOCK_CONNECTIONS - 1; i > 0; i--) this.free.push(first + i * CONNECTIONS.WORDS);
+      return first;
+    }
+    return undefined;
+  }
+}
+
+/** What a process has left that is gone; the records are free afterwards. */
+export function takeConnections(table: TableMemory, slot: number): ConnectionRecord[] {
+  const left: ConnectionRecord[] = [];
+  for (let block = 0; block < BLOCKS.COUNT; block++) {
+    if (table.ownerAt(BLOCKS.AT + block) !== slot) continue;
+    for (let i = 0; i < BLOCK_CONNECTIONS; i++) {
+      const at = recordAt(block * BLOCK_CONNECTIONS + i);
+      if (Atomics.exchange(table.words, at, 0) === 1) left.push(readRecord(table, at));
+    }
+    table.setOwner(BLOCKS.AT + block, undefined);
+  }
+  return left;
+}
+
+function readRecord({ words }: TableMemory, at: number): ConnectionRecord {
+  const bytes = new Uint8Array(words.buffer);
+  const word = (index: number): number => words[at + index] ?? 0;
+  return {
+    localQpn: word(1),
+    remoteQpn: word(2),
+    localCommId: word(3),
+    remoteCommId: word(4),
+    localGidIndex: word(5),
+    peerGid: bytes.slice(4 * (at + 8), 4 * (at + 8) + GID_BYTES),
+  };
+}
+
+function recordAt(index: number): number {
+  return CONNECTIONS.AT + CONNECTIONS.WORDS * index;
+}

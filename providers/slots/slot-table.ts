@@ -1,0 +1,73 @@
+/**
+ * What becomes of a slot, as its broker sees it, as a table. What other processes see of it is in
+ * the shared table: FREE, USED or RESTING.
+ */
+import type { SlotState } from './table-layout.js';
+
+export type BrokerSlotState =
+  | 'FREE'
+  /** Its process is connected to the broker. */
+  | 'USED'
+  /** Its process is not, or not yet: perhaps it is stopped, perhaps it was killed. */
+  | 'ABSENT'
+  /** Its process was killed: its numbers rest while packets for it may be under way. */
+  | 'RESTING';
+
+export type SlotInput =
+  /** A process comes and gets it. */
+  | 'granted'
+  /** Its process comes back: to another broker, or after a message that may not be. */
+  | 'returned'
+  /** The connection has ended after GOODBYE. */
+  | 'left'
+  /** The connection has ended without. */
+  | 'lost'
+  /** Its process is gone. */
+  | 'died'
+  | 'rested';
+
+export type SlotAction =
+  /** What comes to its sockets is dropped. */
+  | 'silence'
+  /** Its sockets take packets again, without what was queued. */
+  | 'wake'
+  /** Its listeners and classes of management datagrams are free. */
+  | 'dropClaims'
+  /** Peers of its connections get a DREQ. */
+  | 'disconnect'
+  | 'startRest'
+  /** Asks after the process, until it returns or is gone. */
+  | 'lookAfter';
+
+export interface SlotRow {
+  readonly next: BrokerSlotState;
+  readonly actions: readonly SlotAction[];
+}
+
+const row = (next: BrokerSlotState, ...actions: readonly SlotAction[]): SlotRow => ({
+  next,
+  actions,
+});
+
+const DEATH = row('RESTING', 'silence', 'dropClaims', 'disconnect', 'startRest');
+
+/** What is not here changes nothing. */
+export const SLOT_TABLE: Readonly<
+  Record<BrokerSlotState, Partial<Readonly<Record<SlotInput, SlotRow>>>>
+> = {
+  FREE: { granted: row('USED', 'wake') },
+  USED: {
+    left: row('FREE', 'silence', 'dropClaims', 'disconnect'),
+    lost: row('ABSENT', 'lookAfter'),
+  },
+  ABSENT: { returned: row('USED'), died: DEATH },
+  RESTING: { rested: row('FREE') },
+};
+
+/** What the shared table says. */
+export const SHOWN_STATE: Readonly<Record<BrokerSlotState, SlotState>> = {
+  FREE: 'FREE',
+  USED: 'USED',
+  ABSENT: 'USED',
+  RESTING: 'RESTING',
+};

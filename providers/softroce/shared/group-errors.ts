@@ -1,0 +1,44 @@
+/** Why an address cannot be shared, and what to do about it. */
+import { type Gid, ipFromGid, SpiError } from '../../../core/spi/index.js';
+
+/** The address is in use, by sockets that are not of its group. */
+export function notShared(gid: Gid, udpPort: number, users: readonly number[]): SpiError {
+  const own = process.geteuid?.();
+  const where = `${ipFromGid(gid)}, UDP port ${udpPort}`;
+  const others = users.filter((uid) => uid !== own);
+  if (others.length > 0) {
+    return new SpiError(
+      'EADDRINUSE',
+      `${where} is in use by a program of user ${others.join(', ')}`,
+      {
+        hint: 'programs that share an address are of one user; take another address',
+      },
+    );
+  }
+  return new SpiError('EADDRINUSE', `${where} is in use by a program that does not share it`, {
+    hint: 'open it with shared: true there too, with the same addresses in the same order',
+  });
+}
+
+export function otherUser(gid: Gid, udpPort: number, uid: number): SpiError {
+  return notShared(gid, udpPort, [uid]);
+}
+
+/** The system refuses what sends packets to the right process. */
+export function steeringError(cause: unknown): SpiError {
+  const { code = '', message = '' } = cause as { code?: string; message?: string };
+  if (code === 'ENOMEM') {
+    return new SpiError('ENOMEM', 'no room for the program that steers packets', {
+      cause,
+      hint: 'raise net.core.optmem_max (sysctl)',
+    });
+  }
+  return new SpiError(
+    'EOPNOTSUPP',
+    `no address can be shared here: SO_ATTACH_REUSEPORT_CBPF is refused (${code || message})`,
+    {
+      cause,
+      hint: 'a sandbox (seccomp) may forbid it; or give each program an address of its own',
+    },
+  );
+}

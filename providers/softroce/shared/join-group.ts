@@ -1,0 +1,54 @@
+/** Joins the processes that share an address, or is the first of them. */
+import { type DeviceShare, SpiError } from '../../../core/spi/index.js';
+import { GroupMember, type Membership } from '../../slots/member.js';
+import { NameLock } from './name-lock.js';
+import { type DeviceOfGroup, groupDevice } from '../../slots/group-device.js';
+import { SharedDevice } from '../../slots/shared-device.js';
+import { SocketGroupHost, type SocketGroupInit } from './socket-group-host.js';
+
+/** Node ends a process that waits for nothing: a shared device that opens is waited for. */
+const HOLD_MS = 1_000;
+
+export interface JoinedGroup {
+  readonly share: DeviceShare;
+  /** What the native port opens; it says when its sockets are read no more. */
+  readonly port: {
+    readonly slot: number;
+    readonly descriptors: readonly number[];
+    readonly onClosed: () => void;
+  };
+  /** The device is there. */
+  serve(device: DeviceOfGroup): void;
+  /** Its sockets are read no more. Idempotent. */
+  leave(): void;
+}
+
+/**
+ * @throws SpiError EOPNOTSUPP where the system does not let us steer packets;
+ * EADDRINUSE another user's, or not shared; ENOMEM no slot or too many files; ETIMEDOUT
+ */
+export async function joinGroup(init: SocketGroupInit): Promise<JoinedGroup> {
+  const host = new SocketGroupHost(init);
+  const { member, membership } = await new Promise<{
+    member: GroupMember;
+    membership: Membership;
+  }>((resolve, reject) => {
+    const hold = setInterval(() => undefined, HOLD_MS);
+    const joining = new GroupMember(host, (joined, error) => {
+      clearInterval(hold);
+      if (joined) resolve({ member: joining, membership: joined });
+      else reject(error ?? new SpiError('EIO', 'a shared device could not be opened'));
+    });
+    joining.start();
+  });
+  const { slot, descriptors } = membership;
+  const leave = (): void => member.close();
+  return {
+    share: new SharedDevice(membership, member, new NameLock(init.addon, host.names.lock)),
+    port: { slot, descriptors, onClosed: leave },
+    serve: (device) => {
+      host.device = groupDevice(device);
+    },
+    leave,
+  };
+}

@@ -1,0 +1,26 @@
+/**
+ * Abstract names by which processes that share a device find each other. They belong to the network
+ * namespace, as its addresses do; the system frees them when their process ends, so nothing is ever
+ * left behind.
+ */
+import { createHash } from 'node:crypto';
+import type { Gid } from '../../../core/spi/index.js';
+
+const DIGITS = 32;
+
+export interface GroupNames {
+  /** The process that listens by it gives out slots. */
+  readonly broker: string;
+  /** The process that has it may change what the shared table says of listeners. */
+  readonly lock: string;
+  /** Is there as long as the slot's process lives. */
+  slot(slot: number): string;
+}
+
+/** One group for the same addresses, in the same order, and the same UDP port. */
+export function groupNames(gids: readonly Gid[], udpPort: number): GroupNames {
+  const hash = createHash('sha256');
+  for (const gid of gids) hash.update(gid);
+  const broker = `dapl-shared/${hash.update(String(udpPort)).digest('hex').slice(0, DIGITS)}`;
+  return { broker, lock: `${broker}/lock`, slot: (slot) => `${broker}/${slot}` };
+}
