@@ -109,10 +109,16 @@ function sendToGroupsFrom(socket: Socket, local: Gid): void {
   socket.setMulticastTTL(GROUP_HOPS);
 }
 
-/** The interface of a local address, as node:dgram names it. */
+/** The interface of a local address, as node:dgram names it. @throws Error EADDRNOTAVAIL */
 function interfaceAddress(local: Gid): string {
-  const address = ipFromGid(local);
-  return isIpv4Gid(local) ? address : `::%${interfaceOf(local)?.name ?? ''}`;
+  return isIpv4Gid(local) ? ipFromGid(local) : `::%${nameOfInterface(local)}`;
+}
+
+/** @throws Error EADDRNOTAVAIL */
+function nameOfInterface(local: Gid): string {
+  const found = interfaceOf(local);
+  if (found) return found.name;
+  throw Object.assign(new Error('no interface has the address'), { code: 'EADDRNOTAVAIL' });
 }
 
 /** A group that only means something on a link has the interface in its address. */
@@ -120,7 +126,7 @@ function groupAddress(group: Gid, local: Gid): string {
   const text = ipFromGid(group);
   const scope = (group[1] ?? 0) & 0xf;
   if (isIpv4Gid(group) || scope > LINK_LOCAL_SCOPE) return text;
-  return `${text}%${interfaceOf(local)?.name ?? ''}`;
+  return `${text}%${nameOfInterface(local)}`;
 }
 
 /** RFC 4291 2.7. */

@@ -41,7 +41,7 @@ int64_t MulticastGroups::join(const Endpoint& group, const Endpoint& local) {
 
 int MulticastGroups::open(MulticastGroup* group, const Endpoint& local) {
   Link link;
-  if (!findLink(local.gid, &link)) return EADDRNOTAVAIL;
+  if (!findLink(local.gid, &link)) return errno;
   UdpSocket& socket = group->socket;
   const int error = openMulticastSocket(&socket, link.interface);
   if (error != 0) return error;

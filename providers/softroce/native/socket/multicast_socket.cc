@@ -70,7 +70,7 @@ void sendToGroupsFrom(const UdpSocket& socket) {
 
 int routeToGroup(const UdpSocket& socket, const Endpoint& group) {
   Link link;
-  if (!findLink(socket.local.gid, &link)) return EADDRNOTAVAIL;
+  if (!findLink(socket.local.gid, &link)) return errno;
   const int family = socket.ipv4 ? AF_INET : AF_INET6;
   const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;

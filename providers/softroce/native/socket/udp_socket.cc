@@ -154,6 +154,7 @@ bool findLink(const uint8_t* gid, Link* link) {
     if (fd >= 0) close(fd);
   }
   freeifaddrs(all);
+  if (!found) errno = EADDRNOTAVAIL;
   return found != nullptr;
 }
 

@@ -45,7 +45,7 @@ int openUdpSocket(UdpSocket* socket, bool shared);
 int adoptUdpSocket(UdpSocket* socket, int descriptor);
 void closeUdpSocket(UdpSocket* socket);
 
-/// @returns false when no interface has the address
+/// @returns false, with errno: EADDRNOTAVAIL when no interface has the address
 bool findLink(const uint8_t* gid, Link* link);
 
 socklen_t toSocketAddress(const Endpoint& endpoint, uint32_t scopeId, SocketAddress* address);
