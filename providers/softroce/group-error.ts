@@ -29,7 +29,7 @@ export function groupError(cause: unknown, { group, local, udpPort }: GroupAddre
     case 'ENETUNREACH':
     case 'EHOSTUNREACH':
     case 'ERR_SOCKET_DGRAM_NOT_CONNECTED': {
-      const hint = `give it one, such as: ${routeCommand(group)}`;
+      const hint = `give it one, such as: ${routeCommand(group, local)}`;
       const text = `${what}: ${where} has no route for multicast`;
       return new SpiError('ENETUNREACH', text, { cause, hint });
     }
@@ -51,8 +51,12 @@ export function groupError(cause: unknown, { group, local, udpPort }: GroupAddre
   }
 }
 
-/** Loopback has none of IPv6 by default. */
-function routeCommand(group: Gid): string {
+/**
+ * Loopback has none of IPv6 by default, and Linux takes what is routed there for lost unless the
+ * route is a local one.
+ */
+function routeCommand(group: Gid, local: Gid): string {
   if (isIpv4Gid(group)) return 'ip route add multicast 224.0.0.0/4 dev NAME';
+  if (ipFromGid(local) === '::1') return 'ip -6 route add local ff00::/8 dev lo table local';
   return 'ip -6 route add multicast ff00::/8 dev NAME table local';
 }
