@@ -181,6 +181,7 @@ export interface PacketPort {
    * @param destinationQpn says whose memory, where processes share the device there
    * @throws RangeError when no local address can reach the GID (wrong address family), when no
    * memory is shared with it, and when `localGidIndex` is none
+   * @throws SpiError('ENETUNREACH') to a multicast group that no route leads to
    */
   addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, destinationQpn?: number): number;
   removePath(path: number): void;
@@ -189,6 +190,8 @@ export interface PacketPort {
    * Joins a multicast group at a local address of its family: what is sent to it arrives from now
    * on. Absent where a port cannot.
    * @returns a number below GROUP_BIT, of this group until it is left
+   * @throws SpiError that names the group: EADDRINUSE, another program has its UDP port and shares
+   * it with none; EADDRNOTAVAIL, no interface has the address any more; ENOMEM; EPERM
    */
   joinGroup?(group: Gid, localGidIndex: number): number;
   leaveGroup?(group: number): void;

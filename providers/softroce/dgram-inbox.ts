@@ -29,7 +29,6 @@ export class DgramInbox {
   private waiting: Waiting[] = [];
 
   constructor(
-    private readonly gids: readonly Gid[],
     private readonly udpPort: number,
     private readonly counters: SocketPortCounters,
   ) {}
@@ -42,8 +41,12 @@ export class DgramInbox {
     this.waiting = [];
   }
 
-  /** @returns whether there is something to receive now */
-  put(data: Uint8Array, from: RemoteInfo, localIndex: number): boolean {
+  /**
+   * @param localIndex as in RX.LOCAL_GID_INDEX
+   * @param local the address or the group that it was sent to
+   * @returns whether there is something to receive now
+   */
+  put(data: Uint8Array, from: RemoteInfo, localIndex: number, local: Gid): boolean {
     const misshapen = data.length < BTH_BYTES + ICRC_BYTES || data.length % 4 !== 0;
     if (misshapen || data.length > MAX_PACKET_BYTES) {
       this.counters.malformed++;
@@ -53,7 +56,7 @@ export class DgramInbox {
       this.counters.droppedDatagrams++;
       return false;
     }
-    this.waiting.push({ data, sender: this.senderOf(from, localIndex) });
+    this.waiting.push({ data, sender: this.senderOf(from, localIndex, local) });
     this.counters.receivedTrains++;
     return true;
   }
@@ -104,7 +107,7 @@ export class DgramInbox {
     return -1;
   }
 
-  private senderOf(from: RemoteInfo, localIndex: number): Sender {
+  private senderOf(from: RemoteInfo, localIndex: number, to: Gid): Sender {
     const key = `${String(localIndex)} ${String(from.port)} ${from.address}`;
     let sender = this.senders.get(key);
     if (!sender) {
@@ -113,7 +116,7 @@ export class DgramInbox {
         this.hosts.clear();
       }
       const gid = gidFromIp(from.address.replace(/%.*/, ''));
-      const local = { gid: this.gids[localIndex] ?? gid, port: this.udpPort };
+      const local = { gid: to, port: this.udpPort };
       const flow = new FlowIcrc({ gid, port: from.port }, local);
       const numbers = new PeerNumbers(this.hostOf(`${String(localIndex)} ${from.address}`));
       sender = { gid, port: from.port, localIndex, flow, numbers };

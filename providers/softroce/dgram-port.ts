@@ -9,16 +9,18 @@
  * - IPv6 has no identification, so sending works everywhere; but datagrams with UDP checksum 0, as
  *   rxe and adapters send them, are dropped by the system before they reach us.
  */
-import type { Socket } from 'node:dgram';
+import type { RemoteInfo, Socket } from 'node:dgram';
 import {
   type Gid,
   isIpv4Gid,
+  isMulticastGid,
   type Logger,
   type PacketPortHandlers,
   silentLogger,
   SpiError,
 } from '../../core/spi/index.js';
 import { PathTable, RegionTable } from '../host/index.js';
+import { DgramGroups, prepareForGroups } from './dgram-groups.js';
 import { DgramInbox } from './dgram-inbox.js';
 import { DgramOutbox } from './dgram-outbox.js';
 import { bindSocket, linkMtu } from './dgram-socket.js';
@@ -109,6 +111,7 @@ class DgramPort implements SocketPort {
   private readonly regions = new RegionTable();
   private readonly inbox: DgramInbox;
   private readonly outbox: DgramOutbox;
+  private readonly groups: DgramGroups;
   private wakePending = false;
   private handlers: PacketPortHandlers | undefined;
   private closed: Promise<void> | undefined;
@@ -128,7 +131,7 @@ class DgramPort implements SocketPort {
     this.txSegments = arrays.txSegments;
     this.mtuBytes = Math.min(...gids.map((gid) => pathMtu(linkMtu(gid), gid, mtuLimit)));
     this.pathTable = new PathTable(gids);
-    this.inbox = new DgramInbox(gids, udpPort, this.counters);
+    this.inbox = new DgramInbox(udpPort, this.counters);
     this.outbox = new DgramOutbox(
       sockets,
       udpPort,
@@ -145,10 +148,14 @@ class DgramPort implements SocketPort {
         },
       },
     );
+    const onDatagram = (data: Uint8Array, from: RemoteInfo, index: number, to: Gid): void => {
+      if (this.inbox.put(data, from, index, to)) this.wake();
+    };
+    this.groups = new DgramGroups(gids, udpPort, onDatagram, logger);
     sockets.forEach((socket, index) => {
-      socket.on('message', (data, from) => {
-        if (this.inbox.put(data, from, index)) this.wake();
-      });
+      const local = gids[index] as Gid;
+      prepareForGroups(socket, local);
+      socket.on('message', (data, from) => onDatagram(data, from, index, local));
       socket.on('error', (error) => logger.warn(`UDP socket: ${error.message}`));
       socket.unref();
     });
@@ -196,13 +203,23 @@ class DgramPort implements SocketPort {
   }
 
   addPath(gid: Gid, localGidIndex: number): number {
-    return this.pathTable.add(gid, localGidIndex, () =>
-      this.outbox.addPath(gid, this.gids[localGidIndex] ?? gid, localGidIndex),
-    );
+    return this.pathTable.add(gid, localGidIndex, () => {
+      if (isMulticastGid(gid)) this.groups.checkRoute(gid, localGidIndex);
+      return this.outbox.addPath(gid, this.gids[localGidIndex] ?? gid, localGidIndex);
+    });
   }
 
   removePath(path: number): void {
     if (this.pathTable.remove(path)) this.outbox.removePath(path);
+  }
+
+  joinGroup(group: Gid, localGidIndex: number): number {
+    if (this.closed) throw new RangeError('the port is closed');
+    return this.groups.join(group, localGidIndex);
+  }
+
+  leaveGroup(group: number): void {
+    this.groups.leave(group);
   }
 
   watch(handlers: PacketPortHandlers): void {
@@ -216,11 +233,13 @@ class DgramPort implements SocketPort {
       if (alive) socket.ref();
       else socket.unref();
     }
+    this.groups.setProcessHold(alive);
   }
 
   close(): Promise<void> {
     if (this.closed) return this.closed;
     this.inbox.clear();
+    this.groups.close();
     this.closed = Promise.all(
       this.sockets.map((socket) => new Promise<void>((resolve) => socket.close(resolve))),
     ).then(() => this.regions.clear());

@@ -1,23 +1,28 @@
 /** UDP sockets of node:dgram as the dgram port needs them. */
-import { createSocket, type Socket } from 'node:dgram';
+import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import { type Gid, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
 import { bindError } from './bind-error.js';
 
 const BUFFER_BYTES = 4 << 20;
 
-/** @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES */
-export function bindSocket(gid: Gid, udpPort: number): Promise<Socket> {
-  const address = scopedAddress(gid, gid);
+/** Of sockets for the family of an address. */
+export function socketOptions(gid: Gid): SocketOptions {
   const ipv6 = !isIpv4Gid(gid);
-  const socket = createSocket({
+  return {
     type: ipv6 ? 'udp6' : 'udp4',
     ipv6Only: ipv6,
     recvBufferSize: BUFFER_BYTES,
     sendBufferSize: BUFFER_BYTES,
     // Addresses need no look-up, which would put each datagram off to a later tick.
     lookup: (host, _options, done) => done(null, host, ipv6 ? 6 : 4),
-  });
+  };
+}
+
+/** @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES */
+export function bindSocket(gid: Gid, udpPort: number): Promise<Socket> {
+  const address = scopedAddress(gid, gid);
+  const socket = createSocket(socketOptions(gid));
   return new Promise((resolve, reject) => {
     socket.once('error', (error) => {
       socket.close();
@@ -42,7 +47,8 @@ export function linkMtu(gid: Gid): number {
   return interfaceOf(gid)?.internal ? 65536 : 1500;
 }
 
-function interfaceOf(gid: Gid): { name: string; internal: boolean } | undefined {
+/** The interface that has an address. */
+export function interfaceOf(gid: Gid): { name: string; internal: boolean } | undefined {
   const address = ipFromGid(gid);
   if (address.startsWith('127.')) return { name: 'lo', internal: true };
   for (const [name, entries] of Object.entries(networkInterfaces())) {

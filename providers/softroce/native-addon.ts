@@ -23,9 +23,20 @@ export interface NativePortHandle extends NativeChannelCalls {
   send(from: number, to: number): number;
   addRegion(bytes: Uint8Array): number;
   removeRegion(region: number): void;
-  /** @param channel that leads there, or -1 for UDP */
+  /**
+   * @param channel that leads there, or -1 for UDP
+   * @throws Error with the `code` ENETUNREACH where no route leads to a multicast group
+   */
   addPath(gid: Uint8Array, udpPort: number, localIndex: number, channel: number): number;
   removePath(path: number): void;
+  /**
+   * Hears a multicast group at the interface of a local address.
+   * @returns the number of the membership, used for no other
+   * @throws Error with the `code` of the system; EADDRNOTAVAIL where no interface has the address
+   */
+  joinGroup(gid: Uint8Array, udpPort: number, localIndex: number): number;
+  /** No-op for what is none. */
+  leaveGroup(group: number): void;
   watch(
     onReadable: () => void,
     onWritable: () => void,

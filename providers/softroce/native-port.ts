@@ -8,6 +8,7 @@ import {
   type FileMapping,
   type Gid,
   ipFromGid,
+  isMulticastGid,
   type Logger,
   NETWORK_REPORT_TYPES,
   type NetworkReport,
@@ -19,6 +20,7 @@ import {
 import { slotOfQpn } from '../../core/spi/internal/index.js';
 import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../host/index.js';
 import { bindError } from './bind-error.js';
+import { groupError } from './group-error.js';
 import { watchSignals } from './parting-signals.js';
 import {
   loadNativeAddon,
@@ -232,12 +234,38 @@ class NativePort implements SocketPort {
     const channel = overChannel ? native.channelTo(gid, udpPort, slotOfQpn(destinationQpn)) : -1;
     if (overChannel && channel < 0) throw new RangeError('no channel leads there');
     const kind = overChannel ? `channel ${channel}` : '';
-    const create = (): number => native.addPath(gid, udpPort, localGidIndex, channel);
+    const create = (): number => {
+      try {
+        return native.addPath(gid, udpPort, localGidIndex, channel);
+      } catch (error) {
+        throw isMulticastGid(gid) ? this.groupError(error, gid, localGidIndex) : error;
+      }
+    };
     return this.paths.add(gid, localGidIndex, create, kind);
   }
 
   removePath(path: number): void {
     if (this.paths.remove(path)) this.native.removePath(path);
+  }
+
+  /** @throws RangeError when there is no such address; SpiError as `groupError` */
+  joinGroup(group: Gid, localGidIndex: number): number {
+    try {
+      return this.native.joinGroup(group, this.udpPort, localGidIndex);
+    } catch (error) {
+      throw this.groupError(error, group, localGidIndex);
+    }
+  }
+
+  leaveGroup(group: number): void {
+    this.native.leaveGroup(group);
+  }
+
+  /** What the contract forbids stays as it is. */
+  private groupError(error: unknown, group: Gid, localGidIndex: number): unknown {
+    const local = this.gids[localGidIndex];
+    if (error instanceof RangeError || !local) return error;
+    return groupError(error, { group, local, udpPort: this.udpPort });
   }
 
   keepParting(path: number, packet: Uint8Array): number {

@@ -29,6 +29,7 @@ export const MOCK_CAPABILITIES: readonly Capability[] = [
   'xrc-connections',
   'memory-window',
   'ud',
+  'multicast',
   'usage',
 ];
 

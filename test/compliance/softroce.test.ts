@@ -25,6 +25,7 @@ const PORTS = {
     'file-mapping',
     'named-memory',
     'ud',
+    'multicast',
   ],
   dgram: [
     'latency',
@@ -40,6 +41,7 @@ const PORTS = {
     'xrc-connections',
     'memory-window',
     'ud',
+    'multicast',
   ],
 } as const;
 

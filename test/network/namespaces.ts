@@ -59,7 +59,8 @@ export class Namespaces {
     return `${NETS[side][family]}${family === 'ipv6' ? ':2' : '.2'}`;
   }
 
-  private gateway(side: Side, family: Family): string {
+  /** The router's address on the link of a side. */
+  gateway(side: Side, family: Family): string {
     return `${NETS[side][family]}${family === 'ipv6' ? ':1' : '.1'}`;
   }
 
@@ -87,11 +88,16 @@ export class Namespaces {
     execFileSync('ip', ['netns', 'exec', this.prefix + namespace, ...command]);
   }
 
+  /** What runs a command in a namespace. */
+  command(namespace: string, ...words: readonly string[]): string[] {
+    return ['ip', 'netns', 'exec', this.prefix + namespace, ...words];
+  }
+
   /** A program of test/network in a namespace. */
   start(namespace: string, program: string, ...args: readonly string[]): NetworkProgram {
     const file = fileURLToPath(new URL(`${program}.js`, import.meta.url));
-    const words = ['netns', 'exec', this.prefix + namespace, process.execPath, file, ...args];
-    const started = new NetworkProgram(spawn('ip', words, { stdio: 'pipe' }));
+    const [ip = '', ...words] = this.command(namespace, process.execPath, file, ...args);
+    const started = new NetworkProgram(spawn(ip, words, { stdio: 'pipe' }));
     this.programs.add(started);
     return started;
   }

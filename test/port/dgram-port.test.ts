@@ -4,7 +4,7 @@ import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
 
 describePacketPort('dgram port', {
-  capabilities: ['ipv4', 'ipv6'],
+  capabilities: ['ipv4', 'ipv6', 'groups-ipv4'],
   async openPair(family) {
     if (family === 'ipv6') {
       const port = await openDgramPort({ addresses: ['::1'], udpPort: testPort(11) });
@@ -20,7 +20,7 @@ describePacketPort('dgram port', {
 });
 
 describePacketPort('dgram port to native port', {
-  capabilities: ['ipv4'],
+  capabilities: ['ipv4', 'groups-ipv4'],
   async openPair() {
     const a = await openDgramPort({ addresses: [loopback(0, 24)], udpPort: testPort(12) });
     const b = openNativePort({
@@ -32,7 +32,7 @@ describePacketPort('dgram port to native port', {
 });
 
 describePacketPort('native port to dgram port', {
-  capabilities: ['ipv4'],
+  capabilities: ['ipv4', 'groups-ipv4'],
   async openPair() {
     const a = openNativePort({ addresses: [loopback(0, 27)], udpPort: testPort(13) });
     const b = await openDgramPort({

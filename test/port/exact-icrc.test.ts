@@ -73,7 +73,7 @@ function openWithoutPrivileges(): { status: number | null; stdout: string } {
 
 if (mayTap()) {
   describePacketPort('native port, exact ICRC check', {
-    capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4'],
+    capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4', 'groups-ipv4'],
     openPair(family) {
       if (family === 'ipv6') {
         const port = openNativePort({ ...exact, addresses: ['::1'] });

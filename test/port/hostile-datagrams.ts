@@ -19,6 +19,9 @@ const addresses = {
   ipv6: { port: '::1', stranger: '::1' },
 } as const;
 
+/** Loopback has no route to groups of IPv6 (docs/softroce.md, Multicast). */
+const GROUP = '239.195.4.4';
+
 export function describeHostileDatagrams(
   name: string,
   udpPort: number,
@@ -44,6 +47,32 @@ export function describeHostileDatagrams(
       describeStrangers(family, () => ({ port, stranger }));
     });
   }
+}
+
+/** The same to a group that the port has joined: anything on the link may send there. */
+export function describeHostileGroupDatagrams(
+  name: string,
+  udpPort: number,
+  open: (address: string, udpPort: number) => Promise<SocketPort>,
+): void {
+  describe(`${name}, datagrams of strangers to a group`, () => {
+    let port: SocketPort;
+    let stranger: Stranger;
+
+    beforeEach(async () => {
+      port = await open(addresses.ipv4.port, udpPort);
+      port.watch({ onReadable() {}, onWritable() {}, onReport() {} });
+      port.joinGroup!(gidFromIp(GROUP), 0);
+      stranger = await Stranger.bind(addresses.ipv4.stranger, gidFromIp(GROUP), udpPort);
+    });
+
+    afterEach(async () => {
+      stranger.close();
+      await port.close();
+    });
+
+    describeStrangers('ipv4', () => ({ port, stranger }));
+  });
 }
 
 interface Scene {

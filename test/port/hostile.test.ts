@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { gidFromIp } from '../../core/spi/index.js';
 import { openDgramPort } from '../../providers/softroce/dgram-port.js';
 import { openNativePort } from '../../providers/softroce/native-port.js';
-import { describeHostileDatagrams } from './hostile-datagrams.js';
+import { describeHostileDatagrams, describeHostileGroupDatagrams } from './hostile-datagrams.js';
 import { header, psnOf, receiveSome, until } from '../compliance/port/harness.js';
 import { Stranger } from './stranger.js';
 import { loopback, testPort } from '../support/loopback.js';
@@ -12,6 +12,13 @@ describeHostileDatagrams('native port', testPort(20), (address, udpPort) =>
   Promise.resolve(openNativePort({ addresses: [address], udpPort, mtuBytes: 4096 })),
 );
 describeHostileDatagrams('dgram port', testPort(21), (address, udpPort) =>
+  openDgramPort({ addresses: [address], udpPort }),
+);
+
+describeHostileGroupDatagrams('native port', testPort(41), (address, udpPort) =>
+  Promise.resolve(openNativePort({ addresses: [address], udpPort, mtuBytes: 4096 })),
+);
+describeHostileGroupDatagrams('dgram port', testPort(42), (address, udpPort) =>
   openDgramPort({ addresses: [address], udpPort }),
 );
 

@@ -4,7 +4,14 @@ import { describePacketPort } from 'dapl/testing';
 const SILENT = { ipv4: '10.0.0.77', ipv6: 'fd00::77' };
 
 describePacketPort('memory port', {
-  capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4', 'unreachable-ipv6'],
+  capabilities: [
+    'ipv4',
+    'ipv6',
+    'unreachable-ipv4',
+    'unreachable-ipv6',
+    'groups-ipv4',
+    'groups-ipv6',
+  ],
   openPair(family) {
     const fabric = new Fabric({ autoRun: true, mtuBytes: 4096 });
     const [one, two, three] =

@@ -6,7 +6,7 @@ import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
 
 describePacketPort('native port', {
-  capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4'],
+  capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4', 'groups-ipv4'],
   openPair(family) {
     if (family === 'ipv6') {
       const port = openNativePort({ addresses: ['::1'], udpPort: testPort(10) });

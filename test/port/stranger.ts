@@ -1,6 +1,6 @@
 /** A plain UDP socket that sends to a port what it likes: right packets, wrong ones, no packets. */
 import { createSocket, type Socket } from 'node:dgram';
-import { type Gid, gidFromIp, ipFromGid, isIpv4Gid } from '../../core/spi/index.js';
+import { type Gid, gidFromIp, ipFromGid, isIpv4Gid, isMulticastGid } from '../../core/spi/index.js';
 import { PseudoHeader, icrcPacket } from '../../providers/hca/wire/icrc.js';
 
 export class Stranger {
@@ -13,6 +13,7 @@ export class Stranger {
   static async bind(address: string, to: Gid, udpPort: number): Promise<Stranger> {
     const socket = createSocket({ type: isIpv4Gid(to) ? 'udp4' : 'udp6', sendBufferSize: 1 << 20 });
     await new Promise<void>((resolve) => socket.bind(0, address, resolve));
+    if (isMulticastGid(to)) socket.setMulticastInterface(address);
     return new Stranger(socket, to, udpPort);
   }
 

@@ -15,9 +15,11 @@ export class Program {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
 
-  constructor(user?: number) {
+  /** @param command another one that answers each line with a line */
+  constructor(user?: number, command: readonly string[] = [process.execPath, PROGRAM]) {
     const options = user === undefined ? {} : { uid: user, gid: user, cwd: '/' };
-    this.child = spawn(process.execPath, [PROGRAM], {
+    const [file = '', ...words] = command;
+    this.child = spawn(file, words, {
       stdio: ['pipe', 'pipe', process.env['DAPL_TEST_LOG'] ? 'inherit' : 'ignore'],
       ...options,
     });

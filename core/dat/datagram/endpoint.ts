@@ -38,6 +38,11 @@ const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const NONE = new Uint8Array(0);
 
+/** The port that is in use is the one of all RoCE, not a connection qualifier. */
+const GROUP_ERRORS = {
+  EADDRINUSE: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNSUPPORTED'],
+} as const;
+
 /** Made by `ia.createUdEndpoint()`. */
 export class UdEp extends Handle {
   static {
@@ -140,16 +145,20 @@ export class UdEp extends Handle {
 
   /**
    * Receives what is sent to a multicast group too. To send there, make an address handle of the
-   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again is a no-op.
-   * @param group IP address of the group, as text
-   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast, DAT_INVALID_ADDRESS,
-   * DAT_INVALID_PARAMETER
+   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again is a no-op. A
+   * member hears what it sends itself as well, unless an RDMA device is told otherwise.
+   * @param group IP address of the group, as text: of 224.0.0.0/4 or ff00::/8
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast;
+   * DAT_INVALID_PARAMETER for what is no group; DAT_INVALID_ADDRESS for what is no address, a
+   * family that the adapter has no address of, an interface that is gone, and a UDP port that
+   * another program shares with none; DAT_INSUFFICIENT_RESOURCES
    */
   joinMulticast(group: string): void {
     const operation = 'ep.joinMulticast';
     const gid = this.groupOf(operation, group);
     if (this.groups.has(String(gid))) return;
-    spiCall({ operation, value: group }, () => this.queues.qp.attachMulticast?.(gid));
+    const map = GROUP_ERRORS;
+    spiCall({ operation, value: group, map }, () => this.queues.qp.attachMulticast?.(gid));
     this.groups.set(String(gid), gid);
   }
 

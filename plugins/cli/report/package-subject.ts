@@ -10,6 +10,7 @@ import { pairOf } from './pair.js';
 /** Of the suite, what a device says of itself by the same name. */
 const OF_DEVICES = [
   'ud',
+  'multicast',
   'atomic',
   'send-with-invalidate',
   'shared-receive-queue',

@@ -47,12 +47,14 @@ const SOFTWARE: readonly Capability[] = [
   'xrc-connections',
   'memory-window',
   'ud',
+  'multicast',
 ];
 
 /** What every device of verbs has, and what it has if it says so. */
 const HARDWARE: readonly Capability[] = ['second-adapter', 'loopback', 'file-mapping'];
 const OPTIONAL: readonly Capability[] = [
   'ud',
+  'multicast',
   'atomic',
   'send-with-invalidate',
   'shared-receive-queue',

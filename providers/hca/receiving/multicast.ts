@@ -77,7 +77,10 @@ export class MulticastTable {
   }
 
   private join(gid: Gid): number {
-    if (!isMulticastGid(gid)) throw new SpiError('EINVAL', `${ipFromGid(gid)} is no group`);
+    if (!isMulticastGid(gid)) {
+      const groups = '224.0.0.0/4, ff00::/8';
+      throw new SpiError('EINVAL', `${ipFromGid(gid)} is not the address of a group (${groups})`);
+    }
     const local = this.port.gids.findIndex((each) => isIpv4Gid(each) === isIpv4Gid(gid));
     if (!this.port.joinGroup) throw new SpiError('EOPNOTSUPP', 'the port joins no groups');
     if (local < 0) throw new SpiError('ENETUNREACH', `${ipFromGid(gid)}: no address of its family`);

@@ -3,6 +3,7 @@
  * then at hand, however many they are.
  */
 import { assert } from '../../../core/spi/checks/index.js';
+import { isSpiError } from '../../../core/spi/consumer-errors.js';
 import {
   type AddressVector,
   CHANNEL_MTU_BYTES,
@@ -51,7 +52,7 @@ export interface PathPort {
   releasePath(path: number): void;
 }
 
-/** @throws SpiError('ENETUNREACH') that names the parameter `name` */
+/** @throws SpiError('ENETUNREACH') that names the parameter `name`; what the port says itself */
 export function addPath(
   port: Pick<PathPort, 'addPath'>,
   { gid, localGidIndex }: AddressVector,
@@ -62,6 +63,7 @@ export function addPath(
   try {
     return port.addPath(gid, localGidIndex, mtuBytes, destinationQpn);
   } catch (cause) {
+    if (isSpiError(cause)) throw cause;
     const what =
       mtuBytes === CHANNEL_MTU_BYTES
         ? 'no memory is shared with it'

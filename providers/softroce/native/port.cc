@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "socket/multicast_socket.h"
 #include "socket/parting.h"
 
 namespace dapl {
@@ -57,9 +58,11 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
     const int error = descriptors.empty()
                           ? openUdpSocket(&sockets_[i], false)
                           : adoptUdpSocket(&sockets_[i], static_cast<int>(descriptors[i]));
-    if (error == 0) continue;
-    *failed = i;
-    return closeSockets(error);
+    if (error != 0) {
+      *failed = i;
+      return closeSockets(error);
+    }
+    sendToGroupsFrom(sockets_[i]);
   }
   locals_ = locals;
   receiver_ = std::make_unique<Receiver>(memory_, maxPacketBytes);
@@ -84,7 +87,10 @@ int Port::open(const std::vector<Endpoint>& locals, const std::vector<uint32_t>&
       loop, *channels_,
       ChannelLoop::Handlers{tell(&Handlers::readable), tell(&Handlers::writable),
                             [this] { tellEnds(); }, [this] { onHandleClosed(); }});
-  openHandles_ = 2 + sockets_.size();
+  groups_ = std::make_unique<MulticastGroups>(
+      loop, exactIcrc,
+      MulticastGroups::Handlers{[this] { onGroups(); }, [this] { onHandleClosed(); }});
+  openHandles_ = 3 + sockets_.size();
   polls_.reset(new Poll[sockets_.size()]);
   for (const UdpSocket& socket : sockets_) watchedFds_.push_back({socket.fd, POLLIN, 0});
   for (size_t i = 0; i < sockets_.size(); i++) {
@@ -137,7 +143,7 @@ uint32_t Port::receive() {
   // The sockets first: what a peer has put into a channel before it sent a datagram (the last ACK
   // before a DREQ) is in the same burst then, of which the HCA takes management datagrams last.
   if (looksAtSockets()) {
-    packets = receiver_->receive(sockets_, &delayedError);
+    packets = receiver_->receive(sockets_, *groups_, &delayedError);
     socketsBusy_ = packets > 0;
   }
   packets += channels_->receive(locals_, packets);
@@ -152,8 +158,9 @@ uint32_t Port::receive() {
 void Port::rest(uint32_t mostUs) {
   if (!open_) return;
   const timespec most = {mostUs / 1000000, (mostUs % 1000000) * 1000L};
-  // The descriptors of channels stand behind those of sockets.
+  // The descriptors of groups and channels stand behind those of sockets.
   watchedFds_.resize(sockets_.size());
+  if (!groups_->isEmpty()) watchedFds_.push_back({groups_->descriptor(), POLLIN, 0});
   channels_->appendWakeFds(&watchedFds_);
   if (channels_->arm()) ppoll(watchedFds_.data(), watchedFds_.size(), &most, nullptr);
   channels_->disarm();
@@ -185,6 +192,14 @@ int64_t Port::place(uint32_t count) {
     }
   }
   return -1;
+}
+
+int64_t Port::joinGroup(const Endpoint& group, uint32_t localIndex) {
+  return groups_->join(group, sockets_[localIndex].local);
+}
+
+int Port::routeToGroup(const Endpoint& group, uint32_t localIndex) const {
+  return dapl::routeToGroup(sockets_[localIndex], group);
 }
 
 int64_t Port::keepParting(uint32_t path, const uint8_t* packet, size_t bytes) {
@@ -285,7 +300,7 @@ void Port::tellChannelEnd(uint32_t number, const char* reason) {
 uint32_t Port::dropped() const {
   uint32_t sum = 0;
   for (const UdpSocket& socket : sockets_) sum += droppedDatagrams(socket);
-  return sum;
+  return sum + groups_->dropped();
 }
 
 void Port::watch(const Handlers& handlers) {
@@ -296,6 +311,7 @@ void Port::watch(const Handlers& handlers) {
   handlers_ = handlers;
   watched_ = true;
   for (size_t i = 0; i < sockets_.size(); i++) startPoll(polls_[i]);
+  groups_->watch();
 }
 
 void Port::setProcessHold(bool alive) {
@@ -304,6 +320,7 @@ void Port::setProcessHold(bool alive) {
     uv_handle_t* handle = reinterpret_cast<uv_handle_t*>(&polls_[i].handle);
     (alive ? uv_ref : uv_unref)(handle);
   }
+  groups_->setProcessHold(alive);
   channelLoop_->setProcessHold(alive);
 }
 
@@ -332,6 +349,12 @@ void Port::onPoll(Poll& poll, int status, int events) {
     socketsBusy_ = true;
     call(handlers_.readable, 0, nullptr);
   }
+}
+
+void Port::onGroups() {
+  if (!open_) return;
+  socketsBusy_ = true;
+  call(handlers_.readable, 0, nullptr);
 }
 
 void Port::drainErrors(size_t index) {
@@ -443,6 +466,7 @@ void Port::close(napi_ref closed) {
     closeUdpSocket(&sockets_[i]);
   }
   receiver_->closeTaps();
+  groups_->close();
   channelLoop_->close();
   channels_->clear();
   uv_close(reinterpret_cast<uv_handle_t*>(&wake_), [](uv_handle_t* handle) {

@@ -16,6 +16,7 @@
 #include "shm/channel_loop.h"
 #include "tables/region_table.h"
 #include "packets/sender.h"
+#include "socket/multicast_groups.h"
 #include "socket/udp_socket.h"
 
 namespace dapl {
@@ -71,6 +72,11 @@ class Port final : public Arena::Listener {
   /// @returns the index of an entry that breaks the contract, or -1; those before it were copied
   int64_t place(uint32_t count);
   Sender::Result send(uint32_t from, uint32_t to);
+  /// @returns as MulticastGroups::join
+  int64_t joinGroup(const Endpoint& group, uint32_t localIndex);
+  void leaveGroup(uint32_t number) { groups_->leave(number); }
+  /// @returns 0, or the errno that sending to a group from this address would have
+  int routeToGroup(const Endpoint& group, uint32_t localIndex) const;
   /// @param packet from the BTH to the pad
   /// @returns as dapl::keepParting (socket/parting.h)
   int64_t keepParting(uint32_t path, const uint8_t* packet, size_t bytes);
@@ -118,6 +124,7 @@ class Port final : public Arena::Listener {
   int closeSockets(int error);
   void startPoll(Poll& poll);
   void onPoll(Poll& poll, int status, int events);
+  void onGroups();
   void drainErrors(size_t socket);
   /// @returns as ReportList::add
   Report* report(const Report& report);
@@ -148,6 +155,7 @@ class Port final : public Arena::Listener {
   std::vector<Endpoint> locals_;
   std::unique_ptr<Channels> channels_;
   std::unique_ptr<ChannelLoop> channelLoop_;
+  std::unique_ptr<MulticastGroups> groups_;
   std::unique_ptr<Sender> sender_;
   /// Between two looks at the sockets, while channels are looked at again and again.
   uint32_t skippedLooks_ = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "napi_helpers.h"
+#include "socket/multicast_socket.h"
 #include "socket/parting.h"
 
 namespace dapl {
@@ -20,6 +21,9 @@ const char* codeOf(int error) {
     case ENOMEM: return "ENOMEM";
     case EINVAL: return "EINVAL";
     case EAFNOSUPPORT: return "EAFNOSUPPORT";
+    case ENETUNREACH: return "ENETUNREACH";
+    case ENODEV: return "ENODEV";
+    case ENOBUFS: return "ENOBUFS";
     default: return "EIO";
   }
 }
@@ -161,6 +165,12 @@ napi_value addPath(napi_env env, napi_callback_info info) {
   const uint32_t local = toUint32(env, call.arguments[2]);
   if (local >= call.port->addresses()) return throwRange(env, "no such local address");
   const Endpoint destination = toEndpoint(env, call.arguments[0], call.arguments[1]);
+  const bool toGroup = isMulticast(destination.gid);
+  const int noRoute = toGroup ? call.port->routeToGroup(destination, local) : 0;
+  if (noRoute != 0) {
+    throwErrno(env, noRoute, local);
+    return nullptr;
+  }
   int32_t number = -1;
   napi_get_value_int32(env, call.arguments[3], &number);
   Channel* const channel =
@@ -175,6 +185,25 @@ napi_value removePath(napi_env env, napi_callback_info info) {
   const uint32_t path = toUint32(env, call.arguments[0]);
   if (!call.port || call.port->sender().removePath(path)) return nullptr;
   return throwRange(env, "no path " + std::to_string(path));
+}
+
+/// joinGroup(gid, port, localIndex): the number of the membership
+napi_value joinGroup(napi_env env, napi_callback_info info) {
+  const Call<3> call(env, info);
+  if (!call.port) return throwRange(env, "the port is closed");
+  const uint32_t local = toUint32(env, call.arguments[2]);
+  if (local >= call.port->addresses()) return throwRange(env, "no such local address");
+  const Endpoint group = toEndpoint(env, call.arguments[0], call.arguments[1]);
+  const int64_t joined = call.port->joinGroup(group, local);
+  if (joined >= 0) return unsignedNumber(env, static_cast<uint32_t>(joined));
+  throwErrno(env, static_cast<int>(-joined), local);
+  return nullptr;
+}
+
+napi_value leaveGroup(napi_env env, napi_callback_info info) {
+  const Call<1> call(env, info);
+  if (call.port) call.port->leaveGroup(toUint32(env, call.arguments[0]));
+  return nullptr;
 }
 
 /// keepParting(path, packet): a number to drop it by
@@ -241,6 +270,7 @@ constexpr Method kPortMethods[] = {
     {"readClock", readClock},       {"close", closePort},
     {"keepParting", keepParting},   {"dropParting", dropPartingOf},
     {"rest", rest},                 {"useArena", useArena},
+    {"joinGroup", joinGroup},       {"leaveGroup", leaveGroup},
     {"allocate", allocate},         {"segments", segments},
 };
 

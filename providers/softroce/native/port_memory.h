@@ -10,6 +10,7 @@ namespace rx {
 enum { kOffset, kLength, kFlags, kLocalGidIndex, kSourceGid, kSourcePort = 8, kBody, kWords = 16 };
 constexpr uint32_t kFlagIpv6 = 1;
 constexpr uint32_t kFlagRecoveredId = 2;
+constexpr uint32_t kGroupBit = 0x80000000;
 }  // namespace rx
 
 namespace place {

@@ -12,12 +12,15 @@ export const PORT_CAPABILITIES = [
   /** `PortPair.silentAddress`: the port hears that nothing listens there. */
   'unreachable-ipv4',
   'unreachable-ipv6',
+  /** `joinGroup`, and the ports reach each other by multicast. */
+  'groups-ipv4',
+  'groups-ipv6',
 ] as const;
 
 export type PortCapability = (typeof PORT_CAPABILITIES)[number];
 
 /** What a behaviour needs of a pair, of whichever family. */
-export type PortNeed = 'unreachable';
+export type PortNeed = 'unreachable' | 'groups';
 
 /** Two ports that can reach each other; they may be one and the same. */
 export interface PortPair {

@@ -11,11 +11,12 @@ import {
   PORT_CAPABILITIES,
   type PortCapability,
 } from './fixture.js';
+import { groups } from './groups.js';
 import { pattern } from './harness.js';
 import { closing, handlers, paths } from './lifecycle.js';
 import { placing } from './memory.js';
 
-const GROUPS = [arrays, delivering, placing, paths, handlers, closing];
+const GROUPS = [arrays, delivering, placing, paths, handlers, groups, closing];
 const TITLES: Readonly<Record<Family, string>> = { ipv4: 'IPv4', ipv6: 'IPv6' };
 const MEMORY_BYTES = 1 << 19;
 

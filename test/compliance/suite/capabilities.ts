@@ -14,6 +14,8 @@ export const CAPABILITIES = [
   'rdma-read',
   /** The device has unreliable datagrams, the CM module resolves their services. */
   'ud',
+  /** Endpoints for datagrams join groups, and those of both adapters are reached by them. */
+  'multicast',
   /**
    * A request is still under way when the call that posted it returns, and until the event loop
    * turns. Simulated and software devices can promise that; one of its own thread may be quicker.

@@ -19,6 +19,7 @@ import { lifetimes } from './lifetimes.js';
 import { listening } from './listening.js';
 import { losing } from './losing.js';
 import { modifying } from './modifying.js';
+import { multicast } from './multicast.js';
 import { notifying } from './notifying.js';
 import { observing } from './observing.js';
 import { protecting } from './protecting.js';
@@ -56,6 +57,7 @@ export const behaviourGroups: readonly BehaviourGroup[] = [
   cnos,
   datagrams,
   datagramLosses,
+  multicast,
   disconnecting,
   losing,
   breaking,

@@ -24,6 +24,7 @@ import { rsocketPreloadCases } from './rsocket-preload.js';
 import { rsocketProgramCases } from './rsocket-programs.js';
 import { endedBySignalCase, kernelToKernelCases, lossyCases, rpingCases } from './rping.js';
 import { sharedAddressCases } from './shared-address.js';
+import { softroceMulticastCases } from './softroce-multicast.js';
 import { ucmatoseCases } from './ucmatose.js';
 import { udaddyCases } from './udaddy.js';
 import { verbsAppCases } from './verbs-apps.js';
@@ -47,6 +48,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...lossyCases(lab, version),
     ...ucmatoseCases(lab, version),
     ...udaddyCases(lab, version),
+    ...softroceMulticastCases(lab, version),
     ...dapltestCases(lab, version),
     ...dtestCases(lab, version),
     ...perftestCases(lab, version),

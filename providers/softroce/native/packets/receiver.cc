@@ -62,39 +62,60 @@ void Receiver::prepare(size_t slot) {
   header.msg_flags = 0;
 }
 
-uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, bool* delayedError) {
+uint32_t Receiver::receive(const std::vector<UdpSocket>& sockets, MulticastGroups& groups,
+                           bool* delayedError) {
   for (size_t i = 0; i < usedSlots_; i++) prepare(i);
   usedSlots_ = 0;
   packets_ = 0;
   nowMs_ = coarseMs();
-  // Another one first each time: a busy address must not starve the rest.
-  firstSocket_ = (firstSocket_ + 1) % sockets.size();
-  for (size_t i = 0; i < sockets.size() && usedSlots_ < kTrains; i++) {
-    const size_t index = (firstSocket_ + i) % sockets.size();
-    takeTrains(sockets[index], static_cast<uint32_t>(index), delayedError);
+  // Another one first each time: a busy address must not starve the rest, nor groups.
+  const size_t turns = sockets.size() + (groups.isEmpty() ? 0 : 1);
+  firstSocket_ = (firstSocket_ + 1) % turns;
+  for (size_t i = 0; i < turns && usedSlots_ < kTrains; i++) {
+    const size_t index = (firstSocket_ + i) % turns;
+    if (index == sockets.size()) {
+      takeFromGroups(groups, delayedError);
+    } else {
+      takeFromSocket(sockets[index], static_cast<uint32_t>(index), delayedError);
+    }
   }
   memory_.counters[kReceivedPackets] += packets_;
   return packets_;
 }
 
-void Receiver::takeTrains(const UdpSocket& socket, uint32_t localIndex, bool* delayedError) {
-  const size_t first = usedSlots_;
+void Receiver::takeFromSocket(const UdpSocket& socket, uint32_t index, bool* delayedError) {
   // Asking for a second datagram costs a fifth of receiving one: only where there was one before.
-  const size_t wanted = busy_[localIndex] ? kTrains - first : 1;
-  const int taken = recvmmsg(socket.fd, messages_ + first, static_cast<unsigned>(wanted),
+  const size_t wanted = busy_[index] ? kTrains - usedSlots_ : 1;
+  const Source from = {socket, index, taps_.empty() ? nullptr : taps_[index].get()};
+  busy_[index] = takeTrains(from, wanted, delayedError) > 0;
+}
+
+void Receiver::takeFromGroups(MulticastGroups& groups, bool* delayedError) {
+  MulticastGroup* ready[kTrains];
+  const size_t count = groups.ready(ready, kTrains - usedSlots_);
+  for (size_t i = 0; i < count; i++) {
+    const MulticastGroup& group = *ready[i];
+    const Source from = {group.socket, rx::kGroupBit | group.number, group.tap.get()};
+    takeTrains(from, (kTrains - usedSlots_) / (count - i), delayedError);
+  }
+}
+
+size_t Receiver::takeTrains(const Source& from, size_t wanted, bool* delayedError) {
+  const size_t first = usedSlots_;
+  const int taken = recvmmsg(from.socket.fd, messages_ + first, static_cast<unsigned>(wanted),
                              MSG_DONTWAIT, nullptr);
-  busy_[localIndex] = taken > 0;
   if (taken < 0) {
     if (errno != EAGAIN && errno != EINTR) *delayedError = true;
-    return;
+    return 0;
   }
   usedSlots_ += static_cast<size_t>(taken);
   memory_.counters[kReceivedTrains] += taken;
-  if (taken > 0 && !taps_.empty() && taps_[localIndex]) taps_[localIndex]->drain();
-  for (size_t slot = first; slot < usedSlots_; slot++) split(slot, socket, localIndex);
+  if (taken > 0 && from.tap) from.tap->drain();
+  for (size_t slot = first; slot < usedSlots_; slot++) split(slot, from);
+  return static_cast<size_t>(taken);
 }
 
-void Receiver::split(size_t slot, const UdpSocket& socket, uint32_t localIndex) {
+void Receiver::split(size_t slot, const Source& at) {
   msghdr& header = messages_[slot].msg_hdr;
   const size_t total = messages_[slot].msg_len;
   if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || total == 0) {
@@ -103,15 +124,14 @@ void Receiver::split(size_t slot, const UdpSocket& socket, uint32_t localIndex) 
   }
   Endpoint source;
   toEndpoint(slots_[slot].source, &source);
-  const PeerTable::Found from = peers_.find(source, socket.local, localIndex);
+  const PeerTable::Found from = peers_.find(source, at.socket.local, at.localIndex);
   const size_t segment = segmentBytesOf(&header);
   const size_t step = segment == 0 ? total : segment;
   const uint8_t* data = static_cast<const uint8_t*>(slots_[slot].vector.iov_base);
-  HeaderTap* tap = taps_.empty() ? nullptr : taps_[localIndex].get();
-  if (tap && total < kBthBytes) return count(kMalformed);
-  if (!beginDatagram(data, from, tap)) return count(kUnseenHeader);
-  for (size_t at = 0; at < total; at += step) {
-    describe(data + at, total - at < step ? total - at : step, from, localIndex);
+  if (at.tap && total < kBthBytes) return count(kMalformed);
+  if (!beginDatagram(data, from, at.tap)) return count(kUnseenHeader);
+  for (size_t offset = 0; offset < total; offset += step) {
+    describe(data + offset, total - offset < step ? total - offset : step, from, at.localIndex);
     segment_++;
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "packets/header_tap.h"
+#include "socket/multicast_groups.h"
 #include "tables/peer_table.h"
 #include "port_memory.h"
 #include "socket/udp_socket.h"
@@ -33,7 +34,8 @@ class Receiver {
   Receiver& operator=(const Receiver&) = delete;
 
   /// @returns packets described; `delayedError` is set when a socket has an error report waiting
-  uint32_t receive(const std::vector<UdpSocket>& sockets, bool* delayedError);
+  uint32_t receive(const std::vector<UdpSocket>& sockets, MulticastGroups& groups,
+                   bool* delayedError);
 
  private:
   struct Slot {
@@ -41,9 +43,20 @@ class Receiver {
     iovec vector;
     alignas(cmsghdr) uint8_t control[64];
   };
+  /// Where datagrams are taken from.
+  struct Source {
+    const UdpSocket& socket;
+    /// In `rx::kLocalGidIndex`.
+    uint32_t localIndex;
+    /// Null where headers are not tapped.
+    HeaderTap* tap;
+  };
   void prepare(size_t slot);
-  void takeTrains(const UdpSocket& socket, uint32_t localIndex, bool* delayedError);
-  void split(size_t slot, const UdpSocket& socket, uint32_t localIndex);
+  void takeFromSocket(const UdpSocket& socket, uint32_t index, bool* delayedError);
+  void takeFromGroups(MulticastGroups& groups, bool* delayedError);
+  /// @returns how many trains came, at most as many as wanted
+  size_t takeTrains(const Source& from, size_t wanted, bool* delayedError);
+  void split(size_t slot, const Source& from);
   /// @returns whether to go on: the header of the datagram is known, or not needed
   bool beginDatagram(const uint8_t* data, PeerTable::Found from, HeaderTap* tap);
   void describe(const uint8_t* packet, size_t bytes, PeerTable::Found from, uint32_t localIndex);

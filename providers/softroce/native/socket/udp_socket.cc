@@ -29,10 +29,6 @@ namespace {
 
 constexpr int kBufferBytes = 4 << 20;
 
-bool setInt(int fd, int level, int option, int value) {
-  return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
-}
-
 void enlarge(int fd, int forced, int ordinary) {
   if (!setInt(fd, SOL_SOCKET, forced, kBufferBytes)) {
     setInt(fd, SOL_SOCKET, ordinary, kBufferBytes);  // capped by the system's maximum
@@ -54,11 +50,9 @@ bool setRequired(const UdpSocket& socket) {
 }
 
 int configureAndBind(const UdpSocket& socket, bool shared) {
-  if (!setRequired(socket)) return errno;
+  const int error = configureUdpSocket(socket);
+  if (error != 0) return error;
   if (shared && !setInt(socket.fd, SOL_SOCKET, SO_REUSEPORT, 1)) return errno;
-  setInt(socket.fd, IPPROTO_UDP, UDP_GRO, 1);  // without it every datagram comes alone
-  enlarge(socket.fd, SO_RCVBUFFORCE, SO_RCVBUF);
-  enlarge(socket.fd, SO_SNDBUFFORCE, SO_SNDBUF);
   SocketAddress address;
   const socklen_t length = toSocketAddress(socket.local, socket.scopeId, &address);
   return bind(socket.fd, &address.any, length) == 0 ? 0 : errno;
@@ -83,6 +77,18 @@ ReportType typeOf(const sock_extended_err& error) {
 }
 
 }  // namespace
+
+bool setInt(int fd, int level, int option, int value) {
+  return setsockopt(fd, level, option, &value, sizeof(value)) == 0;
+}
+
+int configureUdpSocket(const UdpSocket& socket) {
+  if (!setRequired(socket)) return errno;
+  setInt(socket.fd, IPPROTO_UDP, UDP_GRO, 1);  // without it every datagram comes alone
+  enlarge(socket.fd, SO_RCVBUFFORCE, SO_RCVBUF);
+  enlarge(socket.fd, SO_SNDBUFFORCE, SO_SNDBUF);
+  return 0;
+}
 
 int openUdpSocket(UdpSocket* socket, bool shared) {
   socket->ipv4 = isIpv4(socket->local.gid);
@@ -139,7 +145,8 @@ bool findLink(const uint8_t* gid, Link* link) {
   }
   if (found) {
     const bool linkLocal = gid[0] == 0xFE && (gid[1] & 0xC0) == 0x80;
-    link->scopeId = linkLocal ? if_nametoindex(found->ifa_name) : 0;
+    link->interface = if_nametoindex(found->ifa_name);
+    link->scopeId = linkLocal ? link->interface : 0;
     ifreq request{};
     strncpy(request.ifr_name, found->ifa_name, IFNAMSIZ - 1);
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -149,6 +156,7 @@ bool findLink(const uint8_t* gid, Link* link) {
     if (fd >= 0) close(fd);
   }
   freeifaddrs(all);
+  if (!found) errno = EADDRNOTAVAIL;
   return found != nullptr;
 }
 

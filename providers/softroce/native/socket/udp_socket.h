@@ -28,7 +28,14 @@ struct UdpSocket {
 struct Link {
   uint32_t mtuBytes = 0;
   uint32_t scopeId = 0;
+  uint32_t interface = 0;
 };
+
+bool setInt(int fd, int level, int option, int value);
+
+/// What every socket of the port needs, before it is bound.
+/// @returns 0 or errno
+int configureUdpSocket(const UdpSocket& socket);
 
 /// @param shared bound with SO_REUSEPORT, behind the others of its group (socket/group_socket.h)
 /// @returns 0, or the errno of the call that failed (EADDRINUSE, EADDRNOTAVAIL, ...)
@@ -38,7 +45,7 @@ int openUdpSocket(UdpSocket* socket, bool shared);
 int adoptUdpSocket(UdpSocket* socket, int descriptor);
 void closeUdpSocket(UdpSocket* socket);
 
-/// @returns false when no interface has the address
+/// @returns false, with errno: EADDRNOTAVAIL when no interface has the address
 bool findLink(const uint8_t* gid, Link* link);
 
 socklen_t toSocketAddress(const Endpoint& endpoint, uint32_t scopeId, SocketAddress* address);
