@@ -14,6 +14,8 @@ const running = new Set<Program>();
 export class Program {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
+  /** Its process is gone. */
+  readonly gone: Promise<unknown>;
 
   constructor(user?: number) {
     const options = user === undefined ? {} : { uid: user, gid: user, cwd: '/' };
@@ -21,6 +23,7 @@ export class Program {
       stdio: ['pipe', 'pipe', process.env['DAPL_TEST_LOG'] ? 'inherit' : 'ignore'],
       ...options,
     });
+    this.gone = once(this.child, 'exit');
     this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]();
     running.add(this);
   }
@@ -46,6 +49,15 @@ export class Program {
     }
   }
 
+  /** What it says without being asked, until its end. */
+  async lastWords(): Promise<string> {
+    let said = '';
+    for (let next = await this.lines.next(); next.done !== true; next = await this.lines.next()) {
+      said = next.value;
+    }
+    return said;
+  }
+
   signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
     this.child.kill(name);
   }
@@ -53,9 +65,8 @@ export class Program {
   async kill(): Promise<void> {
     running.delete(this);
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const exit = once(this.child, 'exit');
     this.signal('SIGKILL');
-    await exit;
+    await this.gone;
   }
 }
 
