@@ -11,15 +11,24 @@ const ANSWER_MS = 30_000;
 
 const running = new Set<Program>();
 
+export interface ProgramOptions {
+  readonly user?: number;
+  /** A command that runs the rest of its line. */
+  readonly within?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+}
+
 export class Program {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
   /** Its process is gone. */
   readonly gone: Promise<unknown>;
 
-  constructor(user?: number) {
+  constructor({ user, within = [], env = process.env }: ProgramOptions = {}) {
     const options = user === undefined ? {} : { uid: user, gid: user, cwd: '/' };
-    this.child = spawn(process.execPath, [PROGRAM], {
+    const [command = process.execPath, ...words] = [...within, process.execPath, PROGRAM];
+    this.child = spawn(command, words, {
+      env,
       stdio: ['pipe', 'pipe', process.env['DAPL_TEST_LOG'] ? 'inherit' : 'ignore'],
       ...options,
     });

@@ -206,7 +206,7 @@ describe('softroce: programs that share an address', function () {
     if (process.getuid?.() !== 0) leaveOut(this, 'not run as root', 'run it as root');
     const address = newAddress();
     await opened(address, UDP_PORT);
-    const other = new Program(65_534);
+    const other = new Program({ user: 65_534 });
     assert.match(await other.ask(`open ${address} ${UDP_PORT}`), /DAT_PORT_IN_USE.*user 0/);
   });
 

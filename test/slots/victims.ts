@@ -48,10 +48,14 @@ export const ALL_STEPS: readonly Step[] = [
   ...new Set([...OF_COMERS, ...OF_BROKERS, ...OF_MEMBERS]),
 ];
 
+/** What a process does once. */
+const ONCE: readonly Step[] = ['listens', 'steers', 'takes SLOT'];
+
 function deathBySeed(random: SeededRandom, steps: readonly Step[], most: number): Death {
   const when = random.percent(50) ? 'before' : 'after';
   const step = random.percent(25) ? 'any' : steps[random.below(steps.length)]!;
-  return { step, nth: random.between(1, step === 'any' ? 60 : most), when };
+  const last = step === 'any' ? 60 : ONCE.includes(step) ? 1 : most;
+  return { step, nth: random.between(1, last), when };
 }
 
 export const deathOfComer = (random: SeededRandom): Death => deathBySeed(random, OF_COMERS, 2);
