@@ -1,7 +1,8 @@
 /**
  * A program that shares an address with others, and does what each line of its input says:
  *
- *     open ADDRESS PORT WORDS the device; `alone`: not shared, `shm`: with channels
+ *     open ADDRESS PORT WORDS the device; `alone`: not shared, `shm`: with channels,
+ *                             `exact`: with the exact ICRC check
  *     listen PORT             echoes what comes, on every connection
  *     connect ADDRESS PORT    a connection that stays; answers its number
  *     echo NUMBER COUNT       sends so many messages, and takes each back
@@ -103,6 +104,7 @@ async function answer(line: string): Promise<string | number> {
           udpPort: Number(second),
           shared: !options.includes('alone'),
           shm: options.includes('shm'),
+          ...(options.includes('exact') && { icrcCheck: 'exact' as const }),
         }),
       );
       return 'open';
