@@ -10,6 +10,7 @@ import type { GroupHost, Link } from './group-host.js';
 import { type Hello, MAX_SLOTS, NO_SLOT, parseMessage, type SlotsMessage } from './messages.js';
 import { Outbox } from './outbox.js';
 import type { Places } from './places.js';
+import { slotOf } from './steering.js';
 import {
   type BrokerSlotState,
   SHOWN_STATE,
@@ -33,6 +34,11 @@ const FIRST_LOOK_US = 5_000;
 const LAST_LOOK_US = 1_000_000;
 /** A process that has just been given a slot, of a broker that was killed, may not have read it. */
 const LOOK_AFTER_TAKEOVER_US = 500_000;
+
+/** So many packets that came to the wrong process, and the steering is attached again. */
+const STRAYS_TO_STEER = 64;
+/** Between two times: whatever brings packets to wrong processes, the system is not kept busy. */
+const STEER_AGAIN_US = 1_000_000;
 
 interface Client {
   readonly link: Link;
@@ -65,6 +71,8 @@ export class Broker {
   /** Slots that are free and have sockets, the longest first. */
   private readonly vacant: number[] = [];
   private readonly timers = new Set<() => void>();
+  private strays = 0;
+  private steeredUs = -Infinity;
   private closed = false;
 
   constructor(private readonly init: BrokerInit) {
@@ -105,7 +113,29 @@ export class Broker {
   /** @returns false where it cannot be handed over: it is lost */
   forward(slot: number, packet: HandedPacket): boolean {
     const client = this.bySlot.get(slot);
+    if (client !== undefined) this.noteStray(slot, packet);
     return client?.outbox.sendNow({ kind: 'PACKET', slot, packet }) ?? false;
+  }
+
+  /**
+   * What is for a slot comes to its sockets unless another program of the user has had the system
+   * steer otherwise: no call tells whose steering it is.
+   */
+  private noteStray(slot: number, { bytes }: HandedPacket): void {
+    const { host, places, slot: own } = this.init;
+    if (slotOf(bytes, own) !== slot || ++this.strays < STRAYS_TO_STEER) return;
+    const now = host.nowUs();
+    if (now - this.steeredUs < STEER_AGAIN_US) return;
+    const isFirst = this.steeredUs === -Infinity;
+    this.strays = 0;
+    this.steeredUs = now;
+    const sockets = places.of(own);
+    try {
+      if (sockets) host.steer(own, sockets);
+      if (isFirst) host.note('packets came to wrong processes: the steering is attached again', {});
+    } catch (error) {
+      host.note('packets come to wrong processes of a shared device', { error });
+    }
   }
 
   close(): void {
@@ -153,8 +183,12 @@ export class Broker {
         return true;
       case 'PACKET':
         if (isStranger) return false;
-        if (message.slot === this.init.slot) this.init.host.deliver(message.packet);
-        else this.forward(message.slot, message.packet);
+        if (message.slot === this.init.slot) {
+          this.noteStray(message.slot, message.packet);
+          this.init.host.deliver(message.packet);
+        } else {
+          this.forward(message.slot, message.packet);
+        }
         return true;
       case 'GOODBYE':
         if (message.slot !== client.slot) return false;

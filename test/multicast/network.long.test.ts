@@ -32,7 +32,7 @@ describe('softroce: multicast groups between network namespaces', function () {
 
   async function opened(namespace: string, address: string, words = ''): Promise<Program> {
     const command = net.command(namespace, process.execPath, PROGRAM);
-    const program = new Program(undefined, command);
+    const program = new Program({ command });
     assert.equal(await program.ask(`open ${address} ${UDP_PORT} ${words}`), 'open');
     return program;
   }

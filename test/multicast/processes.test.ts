@@ -15,7 +15,7 @@ let hosts = 1;
 const newAddress = (): string => loopback(95, hosts++);
 
 async function opened(address: string, words = '', command?: string[]): Promise<Program> {
-  const program = new Program(undefined, command ?? [process.execPath, PROGRAM]);
+  const program = new Program({ command: command ?? [process.execPath, PROGRAM] });
   assert.equal(await program.ask(`open ${address} ${UDP_PORT} ${words}`), 'open');
   return program;
 }

@@ -5,9 +5,12 @@
  * of the killed end at the peer, what it listened on can be had again, and nothing is left.
  */
 import assert from 'node:assert/strict';
+import { silentLogger } from '../../core/spi/index.js';
 import { type Ia, openIa } from '../../core/index.js';
 import { connect, type Connection, listen, type Listener } from '../../core/flow/index.js';
 import { Fabric, mock, type MockNode, SeededRandom } from '../../providers/mock/index.js';
+import { ProcessHost } from '../../providers/mock/process-host.js';
+import { emitMessage, parseMessage, type SlotsMessage } from '../../providers/slots/messages.js';
 
 const SHARED = '10.0.0.1';
 const PEER = '10.0.0.2';
@@ -19,6 +22,8 @@ const CONNECT = { ...FLOW, timeoutMs: 60_000 };
 /** Longer than what a killed process leaves is about, and than its slot rests: virtual seconds. */
 const SETTLED_US = 30_000_000;
 const TRY_AGAIN_US = 200_000;
+/** In which processes come: about as long as what they say then takes. */
+const ARRIVALS_US = 2_000;
 
 export interface SlotsOptions {
   readonly seed: number;
@@ -29,6 +34,8 @@ export interface SlotsOptions {
 export interface SlotsReport {
   /** Messages between processes, and packets that have come. */
   readonly messages: number;
+  /** What the message was that processes were killed at; absent where none was. */
+  readonly killedAt: SlotsMessage['kind'] | 'packet' | undefined;
   /** Names of the processes that were killed. */
   readonly killed: readonly string[];
   /** Whether one of them was the broker. */
@@ -41,6 +48,8 @@ class Member {
   /** Of the process: from the peer, and to it. */
   readonly conns: Connection[] = [];
   isKilled = false;
+  /** It leaves at once, and sees to nothing that others leave. */
+  isVisiting = false;
   /** Others of the group were left, when it was killed, that tell its peers. */
   isSurvived = false;
 
@@ -56,6 +65,7 @@ export class SlotsSimulation {
   private readonly members: Member[];
   private readonly peerConns = new Map<Connection, Member>();
   private messages = 0;
+  private killedAt: SlotsReport['killedAt'];
   private killedBroker = false;
   private isSettled = false;
   private peer: Ia | undefined;
@@ -71,15 +81,15 @@ export class SlotsSimulation {
   /** @throws AssertionError */
   async run(): Promise<SlotsReport> {
     const { fabric, system } = this;
-    system.tap = (from, to) => this.onMessage([from.process, to.process]);
+    system.tap = (from, to, bytes) => this.onMessage(kindOf(bytes), [from.process, to.process]);
     fabric.tap = (event) => {
-      if (event === 'delivered') this.onMessage([]);
+      if (event === 'delivered') this.onMessage('packet', []);
     };
     const peer = await openIa(mock({ fabric, address: PEER }));
     this.peer = peer;
     const peerListener = await listen(peer, { ...FLOW, port: PEER_PORT });
     void this.echoAll(peerListener);
-    await Promise.all(this.members.map((member) => this.live(member)));
+    await Promise.all([...this.members.map((member) => this.live(member)), this.beStranger()]);
     await this.sleep(SETTLED_US);
     this.isSettled = true;
     const killed = this.members.filter(({ isKilled }) => isKilled);
@@ -91,6 +101,7 @@ export class SlotsSimulation {
     await this.close();
     return {
       messages: this.messages,
+      killedAt: this.killedAt,
       killed: killed.map(({ name }) => name),
       killedBroker: this.killedBroker,
     };
@@ -104,15 +115,16 @@ export class SlotsSimulation {
     return this.members.filter(({ isKilled }) => !isKilled);
   }
 
-  private onMessage(between: readonly string[]): void {
+  private onMessage(kind: NonNullable<SlotsReport['killedAt']>, between: readonly string[]): void {
     this.messages++;
     if (this.isSettled || this.messages !== this.options.killAt) return;
-    const names = this.members.map(({ name }) => name);
-    const victims = new Set([
-      this.pick(between.length > 0 && this.random.percent(80) ? between : names),
-    ]);
+    const names = this.members.map(({ name }) => name).filter((name) => this.hasCome(name));
+    const near = between.filter((name) => names.includes(name));
+    if (names.length === 0) return;
+    const victims = new Set([this.pick(near.length > 0 && this.random.percent(80) ? near : names)]);
     if (this.random.percent(25)) victims.add(this.pick(names));
     for (const name of victims) this.kill(name);
+    this.killedAt = kind;
     for (const member of this.members) {
       if (victims.has(member.name))
         member.isSurvived = this.members.some((each) => this.isIn(each));
@@ -130,18 +142,23 @@ export class SlotsSimulation {
     const member = this.members.find((each) => each.name === name);
     assert.ok(member);
     const host = system.processes.get(name);
-    // It has not come yet.
-    if (host === undefined) return;
+    assert.ok(host);
     member.isKilled = true;
     if (system.listener?.host.process === name) this.killedBroker = true;
     const node = this.nodeOf(member);
-    if (node) node.kill();
+    // The device may not be open yet, and the one of an earlier visit is closed.
+    if (node?.group?.host === host) node.kill();
     else host.kill();
   }
 
+  private hasCome(name: string): boolean {
+    return this.system.processes.has(name);
+  }
+
   /** Has a slot, and will see to what others leave. */
-  private isIn({ isKilled, name }: Member): boolean {
+  private isIn({ isKilled, isVisiting, name }: Member): boolean {
     const host = this.system.processes.get(name);
+    if (isVisiting) return false;
     return !isKilled && host !== undefined && [...this.system.lives.values()].includes(host);
   }
 
@@ -151,13 +168,40 @@ export class SlotsSimulation {
 
   /** A process comes, listens, connects to the peer, and the peer to it. */
   private async live(member: Member): Promise<void> {
-    await this.sleep(this.random.below(20_000));
+    await this.sleep(this.random.below(ARRIVALS_US));
     try {
+      if (this.random.percent(40)) await this.comeAndGo(member);
+      if (member.isKilled) return;
       await this.begin(member);
     } catch (error) {
       // A killed process has no say, and the peer is told that it is gone.
       if (!member.isKilled) throw error;
     }
+  }
+
+  private async comeAndGo(member: Member): Promise<void> {
+    const { fabric, system } = this;
+    const { name } = member;
+    member.isVisiting = true;
+    const ia = await openIa(mock({ fabric, address: SHARED, process: name }));
+    await ia.close('abrupt');
+    system.processes.delete(name);
+    member.isVisiting = false;
+    await this.sleep(this.random.below(ARRIVALS_US));
+  }
+
+  /** A process says that it has a slot that is not its own: it is refused. */
+  private async beStranger(): Promise<void> {
+    await this.sleep(2 * ARRIVALS_US + this.random.below(ARRIVALS_US));
+    const host = new ProcessHost(this.system, 'stranger', this.random, silentLogger);
+    const link = host.connect();
+    try {
+      link?.send(emitMessage({ kind: 'HELLO', slot: 200, nodeGuid: 1n }), []);
+    } catch {
+      // The broker is killed at just this message.
+    }
+    await this.sleep(TRY_AGAIN_US);
+    host.kill();
   }
 
   private async begin(member: Member): Promise<void> {
@@ -265,4 +309,11 @@ export class SlotsSimulation {
     const { clock } = this.fabric;
     return new Promise((resolve) => clock.at(clock.now() + us, resolve));
   }
+}
+
+function kindOf(bytes: Uint8Array): SlotsMessage['kind'] {
+  // How many descriptors come with it is not seen here: none, or one at least.
+  const message = parseMessage(bytes, 0) ?? parseMessage(bytes, 1);
+  assert.ok(message, 'a message of the group');
+  return message.kind;
 }

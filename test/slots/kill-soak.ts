@@ -1,146 +1,317 @@
 /**
- * Processes of a shared address are killed at any moment, by seed: while they join, have a slot,
- * give out slots or take over. What must hold for those that are left: data flows on without a gap
- * that breaks a connection, a new process finds a slot and its service free, and nothing is left
- * of the dead.
+ * Processes of a shared address are killed, each at a step that a seed decides: a message of the
+ * group, or a call of the system for it (deadly-addon.ts). What must hold after each, for those
+ * that are left: data flows on, what the dead had is free again, nothing that others do hangs, and
+ * no descriptor, slot or memory is lost.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { gidFromIp } from '../../core/spi/index.js';
 import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
-import { opened, type Program } from './programs.js';
+import { emitMessage } from '../../providers/slots/messages.js';
+import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
+import { groupNames } from '../../providers/softroce/shared/names.js';
+import { patience, paused } from '../support/patience.js';
+import type { TableUse, Usage } from './usage.js';
+import { opened, Program } from './programs.js';
+import { Comer, deathOfComer, deathOfStayer, type Ended, Stayer, type Where } from './victims.js';
 
-const LIGHT = join(import.meta.dirname, 'light-member.js');
-const MEMBERS = 4;
-/** Longer than a join takes on an idle machine, so that every message of it is hit. */
-const MOST_MS = 30;
-/** One in so many kills is of a program with connections: the broker among them. */
-const HEAVY_EVERY = 25;
-const FIRST_SERVICE = 0x1060000;
+const COMERS = 4;
+const STAYERS = 2;
+/** Of the killed and those that live: the lasting one, too. */
+const MOST_USED = COMERS + STAYERS + 1;
+const LASTING_PORT = 2001;
+const FIRST_STAYER_PORT = 10_001;
+const FIRST_SERVICE = 0x7000000;
+/** Others than the lasting one take the broker's place, as long as there is one. */
+const SLOW_MS = 3_000;
+const USAGE_EVERY = 25;
+/** Of what must come to be after a kill, on an idle machine. */
+const SETTLED_MS = 30_000;
+/** A connection whose request a killed broker had is asked for again, twice if need be. */
+const VISIT_MS = 60_000;
+const STRANGER_EACH_MS = 250;
+/** A table is 3.3 MB, a client of the broker some KB: what a thousand kills would leave of them. */
+const MOST_GROWTH_BYTES = { rss: 64e6, heap: 6e6 };
 
 export interface KillReport {
   kills: number;
-  heavyKills: number;
+  brokerKills: number;
   joins: number;
+  /** Messages that have come back on the connection of those that are not killed. */
+  flowed: number;
+  visits: number;
+  /** How often a process was killed so: `before it sends HELLO, member`. */
+  readonly at: Map<string, number>;
+  readonly growth: { rssBytes: number; heapBytes: number };
   /** What went wrong, in words. */
   readonly failures: string[];
 }
 
-class LightMember {
-  readonly child: ChildProcess;
-  readonly begun: Promise<unknown>;
-  said = '';
-
-  constructor(address: string, udpPort: number, service: number) {
-    const args = [LIGHT, address, String(udpPort), String(service)];
-    this.child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
-    this.child.stdout!.setEncoding('utf8').on('data', (text: string) => (this.said += text));
-    this.begun = once(this.child.stdout!, 'data');
-  }
-
-  async kill(): Promise<void> {
-    const exit = once(this.child, 'exit');
-    this.child.kill('SIGKILL');
-    if (this.child.exitCode === null && this.child.signalCode === null) await exit;
-  }
+export async function killBySeed(seed: number, kills: number, where: Where): Promise<KillReport> {
+  const soak = new KillSoak(new SeededRandom(seed), kills, where);
+  return soak.run();
 }
 
-/** @param outside an address of its own, whose program is never killed */
-export async function killBySeed(
-  seed: number,
-  kills: number,
-  { shared, outside, udpPort }: { shared: string; outside: string; udpPort: number },
-): Promise<KillReport> {
-  const random = new SeededRandom(seed);
-  const report: KillReport = { kills: 0, heavyKills: 0, joins: 0, failures: [] };
-  const watcher = await opened(outside, udpPort, 'alone');
-  let heavy = await opened(shared, udpPort);
-  const lasting = await opened(shared, udpPort);
-  await lasting.ask('listen 2001');
-  const flow = await watcher.ask(`connect ${shared} 2001`);
-  const descriptors = Number(await lasting.ask('descriptors'));
-  let service = FIRST_SERVICE;
-  const members = Array.from(
-    { length: MEMBERS },
-    () => new LightMember(shared, udpPort, service++),
-  );
-  try {
-    while (report.kills < kills) {
-      const at = random.between(0, MEMBERS - 1);
-      const member = members[at]!;
-      await member.begun;
-      await new Promise((resolve) => setTimeout(resolve, random.between(0, MOST_MS)));
-      await member.kill();
-      report.kills++;
-      note(report, member);
-      members[at] = new LightMember(shared, udpPort, service++);
-      if (report.kills % HEAVY_EVERY === 0) {
-        heavy = await replace(heavy, watcher, shared, udpPort, report);
-        await expectSaid(watcher, `echo ${flow} 20`, 'echoed', report);
+class KillSoak {
+  private readonly report: KillReport = {
+    kills: 0,
+    brokerKills: 0,
+    joins: 0,
+    flowed: 0,
+    visits: 0,
+    at: new Map(),
+    growth: { rssBytes: 0, heapBytes: 0 },
+    failures: [],
+  };
+  private lasting!: Program;
+  private watcher!: Program;
+  private caller!: Program;
+  private readonly calls = new Turns();
+  private readonly checks = new Turns();
+  private readonly stayers: Stayer[] = [];
+  private service = FIRST_SERVICE;
+  private port = FIRST_STAYER_PORT;
+  private firstUsage: Usage[] | undefined;
+  private isFirstGone = false;
+  private mostPlaces = 0;
+  private lastingDescriptors = 0;
+
+  constructor(
+    private readonly random: SeededRandom,
+    private readonly count: number,
+    private readonly where: Where,
+  ) {}
+
+  async run(): Promise<KillReport> {
+    const { report } = this;
+    const first = await this.begin();
+    const comers = Array.from({ length: COMERS }, () => this.comeAndGo());
+    const stayers = Array.from({ length: STAYERS }, () => this.stay());
+    const others = [this.visit(), this.beStranger()];
+    await this.until(() => this.stayers.length === STAYERS, 'those that stay are there');
+    await first.kill();
+    this.isFirstGone = true;
+    this.leadNext();
+    await this.note('the first one', { failures: [], joins: 1, at: 'at any moment, broker' });
+    await Promise.all(comers);
+    for (const each of this.stayers) each.kill();
+    await Promise.all([...stayers, ...others]);
+    await this.checkEnd();
+    return report;
+  }
+
+  private get isOver(): boolean {
+    return this.report.kills >= this.count || this.report.failures.length > 0;
+  }
+
+  private async begin(): Promise<Program> {
+    const { shared, outside, udpPort } = this.where;
+    const first = await opened(shared, udpPort);
+    this.lasting = new Program();
+    await this.lasting.ask(`slow ${SLOW_MS}`);
+    await this.said(this.lasting, `open ${shared} ${udpPort}`, 'open');
+    await this.said(this.lasting, `listen ${LASTING_PORT}`, 'listening');
+    this.watcher = await opened(outside, udpPort, 'alone');
+    const other = outside.replace(/\d+$/, (last) => String(Number(last) + 1));
+    this.caller = await opened(other, udpPort, 'alone');
+    const number = await this.watcher.ask(`connect ${shared} ${LASTING_PORT}`);
+    await this.watcher.ask(`flow ${number}`);
+    const usage = JSON.parse(await this.lasting.ask('usage')) as Usage;
+    this.lastingDescriptors = usage.descriptors;
+    return first;
+  }
+
+  private async comeAndGo(): Promise<void> {
+    while (!this.isOver) {
+      const death = deathOfComer(this.random);
+      const comer = new Comer(this.where, this.service++, death);
+      const ended = await comer.ended();
+      if (ended.at === undefined) {
+        this.report.failures.push(`one that comes and goes hangs before ${JSON.stringify(death)}`);
+      }
+      await this.note('one that comes and goes', ended);
+    }
+  }
+
+  private async stay(): Promise<void> {
+    while (!this.isOver) {
+      const port = this.port++;
+      const stayer = await Stayer.open(this.where, port, deathOfStayer(this.random));
+      let call: Promise<string> | undefined;
+      if (stayer.isOpen) {
+        this.stayers.push(stayer);
+        if (this.isOver) stayer.kill();
+        this.leadNext();
+        call = this.callStayer(stayer);
+      }
+      const ended = await stayer.ended();
+      const at = this.stayers.indexOf(stayer);
+      if (at >= 0) this.stayers.splice(at, 1);
+      this.leadNext();
+      await this.note('one that stays', ended);
+      await this.hangUp(await call);
+    }
+  }
+
+  /** The next broker is not left to wait for its step, where another can take its place. */
+  private leadNext(): void {
+    if (this.isFirstGone && this.stayers.length === STAYERS) this.stayers[0]!.lead();
+  }
+
+  /** @returns the number of a connection to it, or what went wrong: it may have been killed */
+  private async callStayer(stayer: Stayer): Promise<string> {
+    const { shared } = this.where;
+    const said = await this.call(`connect ${shared} ${stayer.port}`);
+    if (!/^\d+$/.test(said) && this.stayers.includes(stayer)) {
+      this.report.failures.push(`to one that stays: ${said}`);
+    }
+    return said;
+  }
+
+  private async hangUp(number = ''): Promise<void> {
+    if (!/^\d+$/.test(number)) return;
+    const end = await this.call(`ended ${number}`);
+    if (end !== 'DAT_CONN_ENDED') this.report.failures.push(`its peer learns: ${end}`);
+  }
+
+  /** Requests for connections to the lasting one, which the broker hands over. */
+  private async visit(): Promise<void> {
+    while (!this.isOver) {
+      const said = await this.call(`visit ${this.where.shared} ${LASTING_PORT}`);
+      if (said !== 'echoed') this.report.failures.push(`a visit: ${said}`);
+      this.report.visits++;
+      await paused(20);
+    }
+  }
+
+  /** Says that it has a slot that is not its own: it is refused, or the broker has just died. */
+  private async beStranger(): Promise<void> {
+    const addon = loadNativeAddon()!;
+    const { broker } = groupNames([gidFromIp(this.where.shared)], this.where.udpPort);
+    while (!this.isOver) {
+      await paused(STRANGER_EACH_MS);
+      try {
+        const socket = addon.connectUnix(broker);
+        socket.send(emitMessage({ kind: 'HELLO', slot: 200, nodeGuid: 1n }), []);
+        await this.until(() => socket.take() !== undefined, 'a stranger hears that it is none');
+        socket.close();
+      } catch (error) {
+        const { code } = error as { code?: string };
+        if (!['ECONNREFUSED', 'EAGAIN', 'EPIPE', 'ECONNRESET'].includes(code ?? '')) throw error;
       }
     }
-  } finally {
-    await Promise.all(members.map((each) => each.kill()));
   }
-  members.forEach((each) => note(report, each));
-  await expectSaid(watcher, `echo ${flow} 20`, 'echoed', report);
-  await checkLeft({ lasting, shared, udpPort, descriptors }, report);
-  return report;
-}
 
-/** A program with a connection is killed: its peer learns of it, and its service is free. */
-async function replace(
-  victim: Program,
-  watcher: Program,
-  shared: string,
-  udpPort: number,
-  report: KillReport,
-): Promise<Program> {
-  await expectSaid(victim, 'listen 2002', 'listening', report);
-  const number = await watcher.ask(`connect ${shared} 2002`);
-  await expectSaid(watcher, `echo ${number} 5`, 'echoed', report);
-  await victim.kill();
-  report.heavyKills++;
-  await expectSaid(watcher, `ended ${number}`, 'DAT_CONN_ENDED', report);
-  return opened(shared, udpPort);
-}
+  private call(command: string): Promise<string> {
+    return this.calls.take(() =>
+      this.caller.ask(command, VISIT_MS).catch((error: Error) => error.message),
+    );
+  }
 
-async function expectSaid(
-  program: Program,
-  command: string,
-  expected: string,
-  { failures, kills }: KillReport,
-): Promise<void> {
-  const said = await program.ask(command).catch((error: Error) => error.message);
-  if (said !== expected) failures.push(`after ${kills} kills, ${command}: ${said}`);
-}
+  private async note(which: string, { at, joins, failures }: Ended): Promise<void> {
+    const { report } = this;
+    report.kills++;
+    report.joins += joins;
+    const moment = at ?? 'at any moment, member';
+    report.at.set(moment, (report.at.get(moment) ?? 0) + 1);
+    if (moment.endsWith('broker')) report.brokerKills++;
+    report.failures.push(...failures.map((each) => `${which}: ${each}`));
+    await this.checks.take(() => this.checkAfterKill());
+  }
 
-function note(report: KillReport, { said, child }: LightMember): void {
-  for (const line of said.split('\n')) {
-    if (line.startsWith('joined')) report.joins++;
-    if (line.startsWith('failed')) report.failures.push(`process ${child.pid}: ${line}`);
+  private async checkAfterKill(): Promise<void> {
+    const { report } = this;
+    const before = report.flowed;
+    await this.until(async () => {
+      const said = await this.watcher.ask('flowed');
+      if (!/^\d+$/.test(said)) throw new Error(`the connection of the others: ${said}`);
+      report.flowed = Number(said);
+      return report.flowed > before;
+    }, 'data flows');
+    await this.until(async () => {
+      const { USED, RESTING, stale } = await this.table();
+      this.mostPlaces = Math.max(this.mostPlaces, USED + RESTING);
+      return USED <= MOST_USED && stale === 0;
+    }, 'slots and services of the killed are free');
+    if (report.kills % USAGE_EVERY === 0) await this.checkUsage();
+  }
+
+  private async table(): Promise<TableUse> {
+    return JSON.parse(await this.lasting.ask('table')) as TableUse;
+  }
+
+  private async usage(): Promise<Usage[]> {
+    const both = [await this.lasting.ask('usage'), await this.watcher.ask('usage')];
+    return both.map((each) => JSON.parse(each) as Usage);
+  }
+
+  /** A descriptor for each place, and for each process that is connected to a broker. */
+  private async checkUsage(): Promise<void> {
+    const { report } = this;
+    const usage = await this.usage();
+    this.firstUsage ??= usage;
+    const [lasting] = usage;
+    const places = socketsOf(this.where);
+    const most = this.lastingDescriptors + places + MOST_USED + 8;
+    this.expect(lasting!.descriptors <= most, `${lasting!.descriptors} descriptors of ${most}`);
+    this.expect(lasting!.tables === 1, `${lasting!.tables} descriptors of tables`);
+    this.expect(lasting!.mapped === 1, `${lasting!.mapped} tables are mapped`);
+    this.expect(places <= this.mostPlaces + 8, `${places} places, ${this.mostPlaces} in use`);
+    usage.forEach(({ rssBytes, heapBytes }, i) => {
+      const rss = rssBytes - this.firstUsage![i]!.rssBytes;
+      const heap = heapBytes - this.firstUsage![i]!.heapBytes;
+      report.growth.rssBytes = Math.max(report.growth.rssBytes, rss);
+      report.growth.heapBytes = Math.max(report.growth.heapBytes, heap);
+      this.expect(rss <= MOST_GROWTH_BYTES.rss, `${rss} bytes more are resident`);
+      this.expect(heap <= MOST_GROWTH_BYTES.heap, `${heap} bytes more are in use`);
+    });
+  }
+
+  /** All are killed but the lasting one: it is the broker, and has the device for itself. */
+  private async checkEnd(): Promise<void> {
+    await this.until(async () => {
+      const { USED, RESTING, stale } = await this.table();
+      return USED === 1 && RESTING === 0 && stale === 0;
+    }, 'no slot rests, or is lost');
+    await this.checkUsage();
+    await this.checkAfterKill();
+  }
+
+  private async said(program: Program, command: string, expected: string): Promise<void> {
+    const said = await program.ask(command);
+    this.expect(said === expected, `${command}: ${said}`);
+  }
+
+  private expect(condition: boolean, what: string): void {
+    if (!condition) this.report.failures.push(`after ${this.report.kills} kills: ${what}`);
+  }
+
+  private async until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+    try {
+      for (const endMs = performance.now() + patience(SETTLED_MS); !(await condition());) {
+        if (performance.now() > endMs) throw new Error(`not within ${SETTLED_MS} ms`);
+        await paused(5);
+      }
+    } catch (error) {
+      this.expect(false, `${what}: ${(error as Error).message}`);
+    }
   }
 }
 
-/** Places of slots stay, one descriptor for each; all else is gone. */
-async function checkLeft(
-  left: { lasting: Program; shared: string; udpPort: number; descriptors: number },
-  { failures }: KillReport,
-): Promise<void> {
-  const { lasting, shared, udpPort, descriptors } = left;
-  const next = await opened(shared, udpPort);
-  const places = socketsOf(shared, udpPort);
-  const now = Number(await lasting.ask('descriptors'));
-  // Those that are connected to it as broker, and what it had before, besides one a place.
-  const most = descriptors + places + MEMBERS + 8;
-  if (now > most) failures.push(`${now} descriptors, of ${descriptors} at first, ${places} places`);
-  await next.kill();
+/** One after the other, in order. */
+class Turns {
+  private last: Promise<unknown> = Promise.resolve();
+
+  take<T>(body: () => Promise<T>): Promise<T> {
+    const mine = this.last.then(body);
+    this.last = mine.catch(() => undefined);
+    return mine;
+  }
 }
 
-/** UDP sockets that are bound to an IPv4 address. */
-function socketsOf(address: string, udpPort: number): number {
-  const bytes = address.split('.').map(Number).reverse();
+/** UDP sockets that are bound to the IPv4 address. */
+function socketsOf({ shared, udpPort }: Where): number {
+  const bytes = shared.split('.').map(Number).reverse();
   const hex = bytes
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('')

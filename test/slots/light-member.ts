@@ -1,13 +1,15 @@
 /**
- * A process that only has a slot of a shared address: `light-member.js ADDRESS PORT SERVICE`. It
- * joins, listens, notes a connection and leaves again, over and over, until it is killed.
+ * A process that only has a slot of a shared address: `light-member.js ADDRESS PORT SERVICE` and
+ * when it is to be killed (deadly-addon.ts). It joins, listens, notes a connection and leaves
+ * again, over and over, until then.
  */
 import { gidFromIp, silentLogger, type SpiError } from '../../core/spi/index.js';
 import { joinSharedAddress } from '../../providers/softroce/group-port.js';
+import { DeadlyAddon, deathOf } from './deadly-addon.js';
 
-const [, , address = '', port = '0', service = '0'] = process.argv;
+const [, , address = '', port = '0', service = '0', ...death] = process.argv;
 const gids = [gidFromIp(address)];
-process.stdout.write('starts\n');
+new DeadlyAddon(deathOf(death));
 for (;;) {
   try {
     const group = await joinSharedAddress({
@@ -31,7 +33,6 @@ for (;;) {
     group.share.releaseService(BigInt(service));
     group.leave();
   } catch (error) {
-    // A slot of one that was killed rests, and so may all of them; anything else is a fault.
     const { code, message } = error as SpiError;
     process.stdout.write(`failed ${code} ${message}\n`);
   }

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { loopback } from '../support/loopback.js';
 import { killBySeed } from './kill-soak.js';
 import { killAll } from './programs.js';
+import { ALL_STEPS } from './victims.js';
 
 const program = new Command('soak:slots')
   .description('Kills processes that share an address, and watches those that are left.')
@@ -12,10 +13,16 @@ const program = new Command('soak:slots')
   .parse();
 
 const { seed, count } = program.opts<{ readonly seed: number; readonly count: number }>();
-const addresses = { shared: loopback(86, 1), outside: loopback(86, 2), udpPort: 4791 };
+const where = { shared: loopback(86, 1), outside: loopback(86, 2), udpPort: 4791 };
 const startMs = performance.now();
-const { failures, ...rest } = await killBySeed(seed, count, addresses);
+const { failures, at, ...rest } = await killBySeed(seed, count, where);
 await killAll();
 console.log(`seed ${seed}, ${Math.round((performance.now() - startMs) / 1000)} s:`, rest);
+for (const [moment, times] of [...at].sort()) console.log(`${String(times).padStart(5)} ${moment}`);
+const moments = [...at.keys()];
+const missed = ALL_STEPS.filter((step) => !moments.some((each) => each.includes(` ${step},`)));
+console.log(missed.length === 0 ? 'every step was hit' : `not hit: ${missed.join(', ')}`);
+// With fewer kills chance may leave some out.
+if (count >= 1000) failures.push(...missed.map((step) => `no process was killed as it ${step}`));
 for (const failure of failures) console.error(failure);
 if (failures.length > 0) process.exitCode = 1;

@@ -1,13 +1,21 @@
 /**
  * A program that shares an address with others, and does what each line of its input says:
  *
- *     open ADDRESS PORT WORDS the device; `alone`: not shared, `shm`: with channels
+ *     open ADDRESS PORT WORDS the device; `alone`: not shared, `shm`: with channels,
+ *                             `exact`: with the exact ICRC check
  *     listen PORT             echoes what comes, on every connection
  *     connect ADDRESS PORT    a connection that stays; answers its number
  *     echo NUMBER COUNT       sends so many messages, and takes each back
  *     ended NUMBER            waits for the connection's end
+ *     flow NUMBER             sends and takes back on the connection without an end
+ *     flowed                  how many have come back by then
+ *     visit ADDRESS PORT      a connection for a few messages
+ *     die STEP NTH WHEN       is killed then (deadly-addon.ts); before it opens
+ *     slow MS                 lets others be broker for so long; before it opens
  *     counters                of the device
  *     descriptors             how many the process has open
+ *     usage                   descriptors and memory of the process, as JSON (usage.ts)
+ *     table                   what the shared table says, as JSON (usage.ts)
  *     close                   the device
  */
 import { createInterface } from 'node:readline';
@@ -15,10 +23,16 @@ import { readdirSync } from 'node:fs';
 import { type Connection, connect, listen } from '../../core/flow/index.js';
 import { type Ia, openIa } from '../../core/index.js';
 import { softroce } from '../../providers/softroce/index.js';
+import { DeadlyAddon, deathOf } from './deadly-addon.js';
+import { tableOf, usageOf } from './usage.js';
 
-const RETRIES = { transport: { ackTimeout: 14, retryCount: 7, rnrRetryCount: 7 } };
+/** On a busy machine a program may not run for a second: that is no end of a connection. */
+const RETRIES = { transport: { ackTimeout: 17, retryCount: 7, rnrRetryCount: 7 } };
+const FLOW_EACH_MS = 2;
 let ia: Ia | undefined;
 const connections: Connection[] = [];
+let deadly: DeadlyAddon | undefined;
+let flowed: number | string = 0;
 
 async function echoAll(connection: Connection): Promise<void> {
   try {
@@ -45,6 +59,32 @@ async function echo(connection: Connection, count: number): Promise<string> {
   return 'echoed';
 }
 
+async function flow(connection: Connection): Promise<void> {
+  for (let count = 1; ; count++) {
+    const said = await echo(connection, 1).catch((error: Error) => error.message);
+    flowed = said === 'echoed' ? count : said;
+    if (said !== 'echoed') return;
+    await new Promise((resolve) => setTimeout(resolve, FLOW_EACH_MS));
+  }
+}
+
+function dial(address: string, port: string): Promise<Connection> {
+  return connect(ia!, {
+    address,
+    port: Number(port),
+    timeoutMs: 60_000,
+    keepAliveMs: 0,
+    attributes: RETRIES,
+  });
+}
+
+async function visit(address: string, port: string): Promise<string> {
+  const connection = await dial(address, port);
+  const said = await echo(connection, 3);
+  await connection.close();
+  return said;
+}
+
 async function ended(connection: Connection): Promise<string> {
   try {
     while ((await connection.receive()) !== undefined);
@@ -64,6 +104,7 @@ async function answer(line: string): Promise<string | number> {
           udpPort: Number(second),
           shared: !options.includes('alone'),
           shm: options.includes('shm'),
+          ...(options.includes('exact') && { icrcCheck: 'exact' as const }),
         }),
       );
       return 'open';
@@ -71,23 +112,33 @@ async function answer(line: string): Promise<string | number> {
       await serve(Number(first));
       return 'listening';
     case 'connect':
-      return connections.push(
-        await connect(ia!, {
-          address: first,
-          port: Number(second),
-          timeoutMs: 60_000,
-          keepAliveMs: 0,
-          attributes: RETRIES,
-        }),
-      );
+      return connections.push(await dial(first, second));
     case 'echo':
       return echo(connections[Number(first) - 1]!, Number(second));
     case 'ended':
       return ended(connections[Number(first) - 1]!);
+    case 'flow':
+      void flow(connections[Number(first) - 1]!);
+      return 'flows';
+    case 'flowed':
+      return flowed;
+    case 'visit':
+      return visit(first, second);
+    case 'die':
+      deadly = new DeadlyAddon(deathOf([first, second, ...options]));
+      return 'will';
+    case 'slow':
+      deadly = new DeadlyAddon();
+      deadly.beSlow(Number(first));
+      return 'is';
     case 'counters':
       return JSON.stringify(ia!.deviceCounters());
     case 'descriptors':
       return readdirSync('/proc/self/fd').length;
+    case 'usage':
+      return JSON.stringify(usageOf());
+    case 'table':
+      return JSON.stringify(tableOf(deadly!.tables.at(-1)!));
     case 'close':
       await ia?.close();
       return 'closed';

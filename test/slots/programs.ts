@@ -6,23 +6,35 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { patience } from '../support/patience.js';
 
-const PROGRAM = join(import.meta.dirname, 'program.js');
+const COMMAND = [process.execPath, join(import.meta.dirname, 'program.js')];
 const ANSWER_MS = 30_000;
 
 const running = new Set<Program>();
 
+export interface ProgramOptions {
+  readonly user?: number;
+  /** Another one that answers each line with a line. */
+  readonly command?: readonly string[];
+  /** A command that runs the rest of its line. */
+  readonly within?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+}
+
 export class Program {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
+  /** Its process is gone. */
+  readonly gone: Promise<unknown>;
 
-  /** @param command another one that answers each line with a line */
-  constructor(user?: number, command: readonly string[] = [process.execPath, PROGRAM]) {
+  constructor({ user, command = COMMAND, within = [], env = process.env }: ProgramOptions = {}) {
     const options = user === undefined ? {} : { uid: user, gid: user, cwd: '/' };
-    const [file = '', ...words] = command;
+    const [file = '', ...words] = [...within, ...command];
     this.child = spawn(file, words, {
+      env,
       stdio: ['pipe', 'pipe', process.env['DAPL_TEST_LOG'] ? 'inherit' : 'ignore'],
       ...options,
     });
+    this.gone = once(this.child, 'exit');
     this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]();
     running.add(this);
   }
@@ -48,6 +60,15 @@ export class Program {
     }
   }
 
+  /** What it says without being asked, until its end. */
+  async lastWords(): Promise<string> {
+    let said = '';
+    for (let next = await this.lines.next(); next.done !== true; next = await this.lines.next()) {
+      said = next.value;
+    }
+    return said;
+  }
+
   signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void {
     this.child.kill(name);
   }
@@ -55,9 +76,8 @@ export class Program {
   async kill(): Promise<void> {
     running.delete(this);
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const exit = once(this.child, 'exit');
     this.signal('SIGKILL');
-    await exit;
+    await this.gone;
   }
 }
 

@@ -50,6 +50,27 @@ describe('softroce: programs that share an address', function () {
     });
   }
 
+  it('each with the exact ICRC check', async function () {
+    const [shared, other] = [newAddress(), newAddress()];
+    const first = new Program();
+    const said = await first.ask(`open ${shared} ${UDP_PORT} exact`);
+    if (/raw socket/.test(said)) leaveOut(this, 'no CAP_NET_RAW', 'run it as root');
+    assert.equal(said, 'open');
+    const second = await opened(shared, UDP_PORT, 'exact');
+    const outside = await opened(other, UDP_PORT, 'alone');
+    await first.ask('listen 1001');
+    await second.ask('listen 1002');
+    for (const port of [1001, 1002]) {
+      const number = await outside.ask(`connect ${shared} ${port}`);
+      assert.equal(await outside.ask(`echo ${number} 50`), 'echoed');
+    }
+    for (const program of [first, second]) {
+      const counters = JSON.parse(await program.ask('counters')) as Record<string, number>;
+      assert.equal(counters['badIcrc'], 0);
+      assert.ok(counters['receivedPackets']! > 50);
+    }
+  });
+
   it('a service has one listener among them, and is free when that is killed', async () => {
     const address = newAddress();
     const first = await opened(address, UDP_PORT);
@@ -206,7 +227,7 @@ describe('softroce: programs that share an address', function () {
     if (process.getuid?.() !== 0) leaveOut(this, 'not run as root', 'run it as root');
     const address = newAddress();
     await opened(address, UDP_PORT);
-    const other = new Program(65_534);
+    const other = new Program({ user: 65_534 });
     assert.match(await other.ask(`open ${address} ${UDP_PORT}`), /DAT_PORT_IN_USE.*user 0/);
   });
 

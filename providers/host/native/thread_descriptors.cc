@@ -32,6 +32,12 @@ void keepDescriptor(napi_env env, int descriptor) {
   found->second.insert(descriptor);
 }
 
+void releaseKept(napi_env env, int descriptor) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = kept().find(env);
+  if (found != kept().end()) found->second.erase(descriptor);
+}
+
 void closeKept(napi_env env, int descriptor) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto found = kept().find(env);

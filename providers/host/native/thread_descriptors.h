@@ -8,6 +8,8 @@ namespace dapl {
 
 /// The thread's from now on.
 void keepDescriptor(napi_env env, int descriptor);
+/// The caller's again: what takes it over, or closes it, by itself.
+void releaseKept(napi_env env, int descriptor);
 /// Closes it, if it is the thread's.
 void closeKept(napi_env env, int descriptor);
 

@@ -3,7 +3,6 @@
  * meeting-table.ts over a Unix socket. What the peer says is checked before it is used; the socket
  * stays as long as the channel, for the segments of both arenas and for the peer's end.
  */
-import { closeSync } from 'node:fs';
 import { type Logger, SpiError } from '../../../core/spi/index.js';
 import type { UnixMessage, UnixSocket } from '../../host/index.js';
 import type { ChannelOffer, ChannelPort } from './channel-port.js';
@@ -43,6 +42,8 @@ export interface MeetingHost {
   /** Calls back once, after the time that a meeting may take. @returns stops it */
   startTimer(onTimeout: () => void): () => void;
   segments(): readonly ArenaSegment[];
+  /** Of what a socket has brought. */
+  closeDescriptor(descriptor: number): void;
   /** Nothing is held for the peer any more. */
   onApart(meeting: Meeting): void;
 }
@@ -221,7 +222,7 @@ export class Meeting {
     for (let i = 0; i < MAX_MESSAGES_A_TURN && this.socket === socket; i++) {
       let came: UnixMessage | null | undefined;
       try {
-        came = socket.receive();
+        came = socket.take();
       } catch {
         came = null;
       }
@@ -235,7 +236,7 @@ export class Meeting {
     const message = parseMessage(bytes, descriptors.length);
     const isHeard = message !== undefined && HEARD[this.state]?.includes(message.kind) === true;
     if (!isHeard) {
-      descriptors.forEach((descriptor) => closeSync(descriptor));
+      descriptors.forEach((descriptor) => this.host.closeDescriptor(descriptor));
       return false;
     }
     switch (message.kind) {
@@ -279,7 +280,7 @@ export class Meeting {
   private dropReceived(): boolean {
     const { received } = this;
     this.received = undefined;
-    received?.descriptors.forEach((descriptor) => closeSync(descriptor));
+    received?.descriptors.forEach((descriptor) => this.host.closeDescriptor(descriptor));
     return received === undefined;
   }
 }

@@ -4,7 +4,6 @@
  * partly random: an abstract name, so that nothing is left when the process is killed. Each of the
  * processes that share a device has channels of its own, and a name with its slot.
  */
-import { closeSync } from 'node:fs';
 import { type Logger, type PeerDevice, SpiError } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';
 import type { ChannelPort } from './channel-port.js';
@@ -17,8 +16,13 @@ const MEETING_MS = 1000;
 const MAX_STRANGERS = 16;
 const BACKLOG = 64;
 
+/** What comes by them is the thread's: nothing is left of one that ends at any moment. */
+export interface MeetingSockets extends UnixSockets {
+  closeDescriptor(descriptor: number): void;
+}
+
 export interface MeetingsInit {
-  readonly sockets: UnixSockets;
+  readonly sockets: MeetingSockets;
   readonly channels: ChannelPort;
   readonly self: Omit<MeetingHost['self'], 'guid'>;
   readonly logger: Logger;
@@ -106,6 +110,10 @@ export class Meetings implements MeetingHost {
     return this.init.segments();
   }
 
+  closeDescriptor(descriptor: number): void {
+    this.init.sockets.closeDescriptor(descriptor);
+  }
+
   onApart(meeting: Meeting): void {
     const name = nameOf(meeting.peer);
     if (this.meetings.get(name) === meeting) this.meetings.delete(name);
@@ -145,7 +153,7 @@ export class Meetings implements MeetingHost {
       if (hello && this.isOfAnother(hello)) {
         this.meetingWith(hello).onCall(caller, hello, came.descriptors);
       } else {
-        came?.descriptors.forEach((descriptor) => closeSync(descriptor));
+        came?.descriptors.forEach((descriptor) => this.closeDescriptor(descriptor));
         caller.close();
       }
     });
@@ -175,7 +183,7 @@ function acceptFrom(listener: UnixListener): UnixSocket | undefined {
 
 function receiveFrom(caller: UnixSocket): ReturnType<UnixSocket['receive']> {
   try {
-    return caller.receive();
+    return caller.take();
   } catch {
     return null;
   }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import type { RunningCommand } from '../command.js';
 import type { Lab } from '../lab.js';
 import type { Case, InteropRow } from '../suite.js';
+import { CM_ATTRIBUTE, type CmName, type Dissection } from '../tshark.js';
 import { captured, startPeer, transcript } from './captured.js';
 
 const START_TIMEOUT_MS = 60_000;
@@ -95,6 +96,37 @@ async function twoClients(lab: Lab): Promise<void> {
 /** The kernel's client hears of the death, and the other program goes on. */
 async function oneKilled(lab: Lab): Promise<void> {
   await lab.setPathMtu(1024);
+  const guest = lab.guest(0);
+  const packets = await captured(lab, guest, 'shared-killed', () => killOne(lab));
+  assertDisconnectedFor(packets, PORTS[1], lab.host.ipv4, guest.ipv4);
+}
+
+/** A DREQ with the ids of the killed program's connection left our address, and was answered. */
+function assertDisconnectedFor(
+  packets: readonly Dissection[],
+  port: number,
+  ours: string,
+  theirs: string,
+): void {
+  const one = (name: CmName, is: (cm: Dissection['cm']) => boolean): Dissection => {
+    const found = packets.find(
+      ({ cmAttribute, cm }) => cmAttribute === CM_ATTRIBUTE[name] && is(cm),
+    );
+    assert.ok(found, `${name} of the connection to port ${port}`);
+    return found;
+  };
+  const { cm: req } = one('REQ', ({ reqServicePort }) => Number(reqServicePort) === port);
+  const { cm: rep } = one('REP', ({ repRemoteCommId }) => repRemoteCommId === req.reqCommId);
+  const dreq = one('DREQ', ({ dreqCommId }) => dreqCommId === rep.repCommId);
+  assert.equal(dreq.source, ours);
+  assert.equal(dreq.cm.dreqRemoteCommId, req.reqCommId);
+  assert.equal(Number(dreq.cm.dreqRemoteQpn), Number(req.reqQpn));
+  const drep = one('DREP', ({ drepRemoteCommId }) => drepRemoteCommId === rep.repCommId);
+  assert.equal(drep.source, theirs);
+  assert.ok(drep.frame > dreq.frame, 'the kernel answers');
+}
+
+async function killOne(lab: Lab): Promise<void> {
   const guest = lab.guest(0);
   const serving = await startServers(lab);
   const [survivor, victim] = serving as [RunningCommand, RunningCommand];

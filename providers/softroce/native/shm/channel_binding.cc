@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "napi_helpers.h"
+#include "thread_descriptors.h"
 
 namespace dapl {
 namespace {
@@ -66,6 +67,7 @@ napi_value attachChannel(napi_env env, napi_callback_info info) {
   peer.memoryBytes = static_cast<size_t>(toDouble(env, arguments[3]));
   peer.wakeFd = toInt32(env, arguments[4]);
   peer.slot = toInt32(env, arguments[7]);
+  for (const int fd : {peer.memoryFd, peer.wakeFd}) releaseKept(env, fd);
   const Bytes gids = toBytes(env, arguments[5]);
   peer.addresses.resize(gids.length / 16);
   Channel* const channel =
@@ -117,6 +119,7 @@ napi_value useSegment(napi_env env, napi_callback_info info) {
 napi_value mapSegment(napi_env env, napi_callback_info info) {
   const Call<4> call(env, info);
   const int fd = toInt32(env, call.arguments[2]);
+  releaseKept(env, fd);
   Channel* const channel =
       call.port ? call.port->channels().find(toUint32(env, call.arguments[0])) : nullptr;
   if (!channel) {

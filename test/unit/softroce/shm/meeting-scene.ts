@@ -12,7 +12,6 @@ import type {
   UnixListener,
   UnixMessage,
   UnixSocket,
-  UnixSockets,
 } from '../../../../providers/host/index.js';
 import type {
   ChannelOffer,
@@ -20,7 +19,7 @@ import type {
   PeerHalf,
 } from '../../../../providers/softroce/shm/channel-port.js';
 import type { ArenaSegment } from '../../../../providers/softroce/shm/meeting.js';
-import { Meetings } from '../../../../providers/softroce/shm/meetings.js';
+import { type MeetingSockets, Meetings } from '../../../../providers/softroce/shm/meetings.js';
 
 export const UDP_PORT = 4791;
 
@@ -81,7 +80,7 @@ class FakeSocket implements UnixSocket {
 /** What can happen next: a test chooses. */
 export type Step = () => void;
 
-export class FakeHost implements UnixSockets {
+export class FakeHost implements MeetingSockets {
   readonly sockets: FakeSocket[] = [];
   /** Of the processes behind names, for those who connect. */
   readonly foreign = new Set<string>();
@@ -108,6 +107,10 @@ export class FakeHost implements UnixSockets {
     this.sockets.push(near, far);
     listener.waiting.push(far);
     return near;
+  }
+
+  closeDescriptor(descriptor: number): void {
+    closeSync(descriptor);
   }
 
   steps(): Step[] {

@@ -1,0 +1,74 @@
+/** What a program that shares an address holds, and what the table of its group says. */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { MAX_SLOTS } from '../../providers/slots/messages.js';
+import {
+  BLOCKS,
+  CLASSES,
+  LISTENERS,
+  type SlotState,
+  TableMemory,
+} from '../../providers/slots/table-layout.js';
+
+export interface Usage {
+  readonly descriptors: number;
+  /** Of them, shared tables. */
+  readonly tables: number;
+  /** Shared tables that are mapped. */
+  readonly mapped: number;
+  readonly rssBytes: number;
+  /** After all that is not used has been collected. */
+  readonly heapBytes: number;
+}
+
+export interface TableUse extends Readonly<Record<SlotState, number>> {
+  /** Listeners, classes and blocks of connections of slots that no process has. */
+  readonly stale: number;
+}
+
+export function usageOf(): Usage {
+  collectGarbage();
+  const links = readdirSync('/proc/self/fd').map(linkOf);
+  const maps = readFileSync('/proc/self/maps', 'utf8').split('\n');
+  const { rss, heapUsed, external } = process.memoryUsage();
+  return {
+    descriptors: links.length,
+    tables: links.filter((link) => link.includes('memfd:dapl-shared')).length,
+    mapped: maps.filter((line) => line.includes('memfd:dapl-shared')).length,
+    rssBytes: rss,
+    heapBytes: heapUsed + external,
+  };
+}
+
+export function tableOf(memory: ArrayBuffer): TableUse {
+  const table = TableMemory.open(memory);
+  assert.ok(table, 'a table');
+  const use = { FREE: 0, USED: 0, RESTING: 0, stale: 0 };
+  for (let slot = 0; slot < MAX_SLOTS; slot++) use[table.stateOf(slot)]++;
+  for (const [at, words, count] of [
+    [LISTENERS.AT, LISTENERS.WORDS, LISTENERS.COUNT],
+    [CLASSES.AT, CLASSES.WORDS, CLASSES.COUNT],
+    [BLOCKS.AT, 1, BLOCKS.COUNT],
+  ] as const) {
+    for (let i = 0; i < count; i++) {
+      const owner = table.ownerAt(at + i * words);
+      if (owner !== undefined && table.stateOf(owner) !== 'USED') use.stale++;
+    }
+  }
+  return use;
+}
+
+function linkOf(descriptor: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return '';
+  }
+}
+
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+}
