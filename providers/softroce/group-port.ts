@@ -20,7 +20,9 @@ export async function joinSharedAddress(address: SharedAddress): Promise<JoinedG
   const addon = port === 'dgram' ? undefined : loadNativeAddon();
   if (addon) return joinGroup({ ...rest, addon, bindError });
   const problem = port === 'dgram' ? "port is 'dgram'" : (nativeAddonProblem() ?? '');
-  throw new SpiError('EOPNOTSUPP', `only the native port shares addresses: ${problem}`);
+  throw new SpiError('EOPNOTSUPP', `only the native port shares addresses: ${problem}`, {
+    hint: 'in a bundle, copy `prebuilds` of the package beside it (docs/softroce.md, In a bundle)',
+  });
 }
 
 /** A group that has been joined in vain is left. */

@@ -1,8 +1,11 @@
 /** Chooses the packet port of this machine. */
+import { SpiError } from '../../core/spi/index.js';
+import { gidsOf } from '../hca/common/port-options.js';
 import { openDgramPort } from './dgram-port.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { openNativePort, type PortGroup } from './native-port.js';
-import type { SocketPort, SocketPortOptions } from './port-options.js';
+import { ROCE_UDP_PORT, type SocketPort, type SocketPortOptions } from './port-options.js';
+import { isGroupThere } from './shared/group-there.js';
 
 export interface SocketPortChoice extends SocketPortOptions {
   /** `auto` is native where the addon has been built, else dgram. */
@@ -16,6 +19,25 @@ export interface SocketPortChoice extends SocketPortOptions {
  * @throws SpiError EADDRINUSE, EADDRNOTAVAIL, EACCES, EINVAL; EOPNOTSUPP for `native` without addon
  */
 export async function openSocketPort(options: SocketPortChoice): Promise<SocketPort> {
+  try {
+    return await openChosen(options);
+  } catch (error) {
+    throw options.group === undefined ? withHintOfGroup(error, options) : error;
+  }
+}
+
+/** An address is in use by programs that share it, as this one could. */
+function withHintOfGroup(error: unknown, options: SocketPortChoice): unknown {
+  const { addresses, udpPort = ROCE_UDP_PORT } = options;
+  const isInUse = error instanceof SpiError && error.code === 'EADDRINUSE';
+  if (!isInUse || !isGroupThere(gidsOf(addresses), udpPort)) return error;
+  return new SpiError('EADDRINUSE', `${addresses.join(', ')} is shared by other programs`, {
+    cause: error,
+    hint: 'open it with shared: true here too',
+  });
+}
+
+async function openChosen(options: SocketPortChoice): Promise<SocketPort> {
   const { port = 'auto' } = options;
   if (port === 'dgram') return openDgramPort(options);
   if (port === 'native' || loadNativeAddon()) return openNativePort(options);
