@@ -116,7 +116,7 @@ async function main(): Promise<void> {
   const failed: Record<string, string> = {};
   const onFailed = (contender: string, why: string): void => {
     failed[contender] = why;
-    process.stderr.write(`FAILED: ${nameOf(contender)}: ${why}\n`);
+    process.stderr.write(`\nFAILED: ${nameOf(contender)}: ${why}\n`);
     process.exitCode = 1;
   };
   if (revision !== undefined) {
@@ -137,7 +137,7 @@ async function main(): Promise<void> {
     process.stdout.write(`skipped: ${nameOf(contender)} ${why}\n`);
   }
   for (const [contender, why] of Object.entries(failed)) {
-    process.stdout.write(`failed: ${nameOf(contender)}: ${why}\n`);
+    process.stdout.write(`FAIL  ${nameOf(contender)}: ${why}\n`);
   }
   if (json !== undefined) await save(json, rounds, seconds, { skipped, failed, rows: summaries });
 }

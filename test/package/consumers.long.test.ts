@@ -1,10 +1,9 @@
 // Programs of those who install the package: as an ES module, by require, bundled, in TypeScript.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 import { loopback } from '../support/loopback.js';
 import { ENTRIES, install, ROOT, succeed } from './packed.js';
 import { talk } from './talk.js';
@@ -36,10 +35,6 @@ const TYPED = `
   const evd: Evd = ia.createEvd({ qlen: 4 });
   console.log(ia.address, evd.qlen);
   await ia.close();`;
-
-/** `require` in an ES module. */
-const REQUIRE = `import { createRequire as requireOf } from 'node:module';
-  const require = requireOf(import.meta.url);`;
 
 describe('programs with the package', function () {
   this.timeout(300_000);
@@ -82,22 +77,19 @@ describe('programs with the package', function () {
   });
 
   for (const format of ['esm', 'cjs'] as const) {
-    it(`are bundled by esbuild as ${format}`, async () => {
-      const source = `import * as easy from 'dapl/easy'; (async () => {${TALK}})();`;
-      const outfile = join(project, `bundle.${format === 'esm' ? 'mjs' : 'cjs'}`);
-      await build({
-        entryPoints: [write('bundled.mjs', source)],
-        outfile,
-        bundle: true,
-        format,
-        platform: 'node',
-        logLevel: 'silent',
-        // What of the dependencies is CommonJS asks for Node's modules by require.
-        ...(format === 'esm' && {
-          banner: { js: REQUIRE },
-        }),
-      });
-      assert.equal(run(outfile), 'hello\n');
+    it(`are bundled by esbuild as ${format}, by the command of docs/softroce.md`, () => {
+      const page = readFileSync(join(ROOT, 'docs/softroce.md'), 'utf8');
+      const [, args] = new RegExp(`^ {4}esbuild (.*--format=${format} .*)$`, 'm').exec(page) ?? [];
+      assert.ok(args !== undefined);
+      // Of a program in TypeScript, too, whose server is closed at the end of its block.
+      const resource = `await using resource = { async [Symbol.asyncDispose]() {} };`;
+      write(
+        'program.js',
+        `import * as easy from 'dapl/easy'; (async () => {${resource}${TALK}})();`,
+      );
+      const esbuild = join(ROOT, 'node_modules/.bin/esbuild');
+      succeed('bash', ['-c', `${esbuild} --log-level=error ${args}`], project);
+      assert.equal(run(`program.${format === 'esm' ? 'mjs' : 'cjs'}`), 'hello\n');
     });
   }
 

@@ -29,6 +29,21 @@ describe('transfer: files arrive', () => {
 
   it('carries a file of no bytes', async () => arrives(await world.file('empty', 0)));
 
+  it('prints what the README has recorded', async () => {
+    /** What stays the same from run to run. */
+    const shape = (line: string): string =>
+      line
+        .replace(/\b[0-9a-f]{64}\b/, 'DIGEST')
+        .replace(/\/\S+\/(?=random)/, 'DIRECTORY/')
+        .replaceAll(/(?<![\w-])\d+(?:\.\d+)*/g, 'N');
+    const readme = await readFile('README.md', 'utf8');
+    const [, recorded = ''] = /```console\n(Making [^]*?)```/.exec(readme) ?? [];
+    const [making = '', ...shown] = recorded.trimEnd().split('\n');
+    assert.ok((await readFile('samples/transfer/demo.ts', 'utf8')).includes(`'${making}\\n'`));
+    const { stdout } = await world.both(await world.file('random-256MiB', 3 * MIB)).ended;
+    assert.deepEqual(stdout.trimEnd().split('\n').map(shape), shown.map(shape));
+  });
+
   it('carries one byte', async () => arrives(await world.file('one', 1)));
 
   it('carries a file that ends within a slot, with a name in UTF-8 with spaces', async () =>
