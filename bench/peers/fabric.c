@@ -7,8 +7,12 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "peer.h"
 
@@ -43,6 +47,14 @@ static void check(const char *what, ssize_t status) {
   if (status != 0) peer_fail(what, fi_strerror((int)-status));
 }
 
+// The library's own name is the process id, by which a process that was killed has left its memory
+// behind: the next one of that id would be refused as busy.
+static void name_memory(char *name, size_t length) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  snprintf(name, length, "dapl-bench-%d-%lld-%ld", getpid(), (long long)now.tv_sec, now.tv_nsec);
+}
+
 static void fabric_open(const struct peer_options *options, uint8_t *room, int slots) {
   memory = room;
   bytes = options->bytes;
@@ -56,8 +68,10 @@ static void fabric_open(const struct peer_options *options, uint8_t *room, int s
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
   hints->domain_attr->threading = FI_THREAD_DOMAIN;
   hints->fabric_attr->prov_name = strdup(options->variant);
-  const char *node = is_shm ? NULL : options->local;
-  check("fi_getinfo", fi_getinfo(API, node, NULL, is_shm ? 0 : FI_SOURCE, hints, &info));
+  char name[64];
+  if (is_shm) name_memory(name, sizeof name);
+  const char *node = is_shm ? name : options->local;
+  check("fi_getinfo", fi_getinfo(API, node, NULL, FI_SOURCE, hints, &info));
   struct fid_fabric *fabric;
   check("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
   check("fi_domain", fi_domain(fabric, info, &domain, NULL));
@@ -106,6 +120,15 @@ static bool posted(const char *what, ssize_t status, bool is_receive) {
   idle = operation->next;
   operation->is_receive = is_receive;
   return true;
+}
+
+// Both sides have mapped the other's memory: without a name it ends with them, however they end.
+static void fabric_connected(void) {
+  char name[sizeof remote.name];
+  size_t length = sizeof name;
+  check("fi_getname", fi_getname(&endpoint->fid, name, &length));
+  const char *const is_shm = strstr(name, "fi_shm://");
+  if (is_shm == name) shm_unlink(name + strlen("fi_shm://"));
 }
 
 static uint8_t *slot_of(int slot) { return memory + bytes * (size_t)slot; }
@@ -167,6 +190,7 @@ const struct peer_library peer_library = {
     .open = fabric_open,
     .describe = fabric_describe,
     .connect = fabric_connect,
+    .connected = fabric_connected,
     .send = fabric_send,
     .receive = fabric_receive,
     .write = fabric_write,

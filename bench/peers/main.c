@@ -196,6 +196,7 @@ int main(int argc, char **argv) {
   uint8_t ready = 1;
   control_send(control, &ready, 1);
   control_receive(control, &ready, 1);
+  if (library->connected != NULL) library->connected();
   const double before = cpu_seconds();
   if (options.is_client) {
     if (is_ping) run_ping(control, &options);

@@ -30,6 +30,8 @@ struct peer_library {
   void (*open)(const struct peer_options *options, uint8_t *memory, int slots);
   void (*describe)(struct peer_name *own);
   void (*connect)(const struct peer_name *other);
+  // Both sides have connected. NULL where nothing is to be done.
+  void (*connected)(void);
   bool (*send)(int slot);
   bool (*receive)(int slot);
   bool (*write)(int slot);
