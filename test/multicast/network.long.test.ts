@@ -58,7 +58,7 @@ describe('softroce: multicast groups between network namespaces', function () {
         }
       });
 
-      it(`an interface that is gone is named, and members hear on: ${family}, ${port}`, async () => {
+      it(`an interface that is gone is named; members hear on: ${family}, ${port}`, async () => {
         const [own, router] = [net.address('a', family), net.gateway('a', family)];
         const member = await opened('a', own, port);
         const outside = await opened('r', router, port);

@@ -65,7 +65,7 @@ describe('softroce: programs of one host in a multicast group', function () {
     });
   }
 
-  it('programs that share an address have a copy each, and tell; the broker is killed', async () => {
+  it('programs that share an address have a copy each; the broker is killed', async () => {
     const [address, from] = [newAddress(), newAddress()];
     const sharing = [];
     for (let i = 0; i < 3; i++) sharing.push(await joined(address, 'shared'));

@@ -10,9 +10,8 @@
  *     close                   the device
  */
 import { createInterface } from 'node:readline';
-import { UdEp } from '../../core/index.js';
 import { type Datagrams, datagrams } from '../../core/flow/index.js';
-import { type Ia, openIa } from '../../core/index.js';
+import { type Ia, openIa, UdEp } from '../../core/index.js';
 import { softroce } from '../../providers/softroce/index.js';
 
 const RECEIVES = { buffers: 256, bufferBytes: 64 };

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
 import type { RunningCommand } from '../command.js';
-import type { Lab } from '../lab.js';
+import type { Lab, PathMtu } from '../lab.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
 import { captured, transcript } from './captured.js';
@@ -40,23 +40,34 @@ const MEETINGS: readonly Meeting[] = [
   { ...VERBS, name: 'softroce tells and rdma_rxe hears', role: 'sender', run: verbsHears },
 ];
 
+/** rdma_rxe tells and hears by IPv4 in CI; the rest is the full run's. */
+const RUNS: readonly { readonly family: Meeting['family']; readonly mtuBytes: PathMtu }[] = [
+  { family: 'IPv4', mtuBytes: 4096 },
+  { family: 'IPv4', mtuBytes: 1024 },
+  { family: 'IPv6', mtuBytes: 4096 },
+];
+
 export function softroceMulticastCases(lab: Lab, version: string): Case[] {
-  return MEETINGS.map(({ name, counterpart, role, family, run }) => ({
-    name: `multicast, ${name}, ${family}`,
-    row: {
-      counterpart,
-      version,
-      role: `softroce, ${role}`,
-      transport: `UD, ${family}, to a group`,
-      mtuBytes: 4096,
-    },
-    full: family === 'IPv6',
-    timeoutMs: TIMEOUT_MS,
-    run: async () => {
-      await lab.setPathMtu(4096);
-      await run(lab);
-    },
-  }));
+  return RUNS.flatMap((chosen) => {
+    const { family, mtuBytes } = chosen;
+    const meetings = MEETINGS.filter((each) => each.family === family);
+    return meetings.map(({ name, counterpart, role, run }) => ({
+      name: `multicast, ${name}, ${family}, MTU ${mtuBytes}`,
+      row: {
+        counterpart,
+        version,
+        role: `softroce, ${role}`,
+        transport: `UD, ${family}, to a group`,
+        mtuBytes,
+      },
+      full: chosen !== RUNS[0],
+      timeoutMs: TIMEOUT_MS,
+      run: async () => {
+        await lab.setPathMtu(mtuBytes);
+        await run(lab);
+      },
+    }));
+  });
 }
 
 async function mckeyTells(lab: Lab): Promise<void> {

@@ -21,6 +21,7 @@ describeProvider('verbs over the rxe of the kernel', {
     'memory-window',
     'file-mapping',
     'ud',
+    'multicast',
   ],
   deviations: RXE_DEVIATIONS,
   async openPair() {
