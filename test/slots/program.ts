@@ -5,7 +5,7 @@
  *                             `exact`: with the exact ICRC check
  *     listen PORT             echoes what comes, on every connection
  *     connect ADDRESS PORT    a connection that stays; answers its number
- *     echo NUMBER COUNT       sends so many messages, and takes each back
+ *     echo NUMBER COUNT BYTES sends so many messages, and takes each back; BYTES may be absent
  *     ended NUMBER            waits for the connection's end
  *     flow NUMBER             sends and takes back on the connection without an end
  *     flowed                  how many have come back by then
@@ -52,9 +52,9 @@ async function serve(port: number): Promise<void> {
   })().catch(() => undefined);
 }
 
-async function echo(connection: Connection, count: number): Promise<string> {
+async function echo(connection: Connection, count: number, lengthBytes = 0): Promise<string> {
   for (let i = 0; i < count; i++) {
-    const bytes = Buffer.from(`${process.pid} ${i}`);
+    const bytes = Buffer.from(`${process.pid} ${i}`.padEnd(lengthBytes, '.'));
     await connection.send(bytes);
     const message = await connection.receive();
     if (Buffer.compare(Buffer.from(message.bytes), bytes) !== 0) return `message ${i} differs`;
@@ -118,7 +118,7 @@ async function answer(line: string): Promise<string | number> {
     case 'connect':
       return connections.push(await dial(first, second));
     case 'echo':
-      return echo(connections[Number(first) - 1]!, Number(second));
+      return echo(connections[Number(first) - 1]!, Number(second), Number(options[0] ?? 0));
     case 'ended':
       return ended(connections[Number(first) - 1]!);
     case 'flow':
