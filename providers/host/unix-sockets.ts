@@ -5,10 +5,10 @@
  */
 
 /**
- * Longest message, in bytes, and most descriptors that come with one. It has room for a packet of
- * the largest path MTU, with its headers and 32 bytes before them.
+ * Longest message, in bytes, and most descriptors that come with one. It has room for whatever a
+ * datagram of UDP holds, and 32 bytes before that.
  */
-export const UNIX_MESSAGE = { BYTES: 4224, DESCRIPTORS: 16 } as const;
+export const UNIX_MESSAGE = { BYTES: 65_600, DESCRIPTORS: 16 } as const;
 
 export interface UnixMessage {
   readonly bytes: Uint8Array;
@@ -26,7 +26,7 @@ export interface UnixIdentity {
 
 export interface UnixSocket {
   /**
-   * Sends a message of 1 to 4,224 bytes with up to 16 descriptors, which stay ours.
+   * Sends a message of 1 to 65,600 bytes with up to 16 descriptors, which stay ours.
    * @returns false while the peer's queue is full
    * @throws Error with the `code` of the system: EPIPE when the peer is gone, EMSGSIZE
    */
