@@ -136,7 +136,7 @@ describe('softroce: an address cannot be shared, or not as before', function () 
       // It is the last one of its group: no other moves.
       addon.closeDescriptor(socket);
       // Packets beyond the largest path MTU among them: devices of ours on one host.
-      assert.equal(await outside.ask(`echo ${number} 20 60000`), 'echoed');
+      assert.equal(await outside.ask(`echo ${number} 20 16000`), 'echoed');
       assert.ok((await straysOf(broker)) >= before + 20, 'they came to the broker');
       // It may have steered a second ago: not more often than that.
       let strays = -1;
