@@ -19,7 +19,7 @@ function row(what: string, sample: Sample, seconds: number): string {
     what,
     `${(100 * sample.cpuShare).toFixed(0)} %`,
     String(sample.receivedPackets),
-    String(sample.sent - sample.pings),
+    String(sample.sent - sample.pings - sample.repeats),
     String(sample.droppedDatagrams),
     String(Math.round(sample.pings / seconds)),
     sample.slowestPingMs.toFixed(1),

@@ -14,6 +14,8 @@ export interface Work {
   readonly receivedPackets: number;
   /** Packets sent beside ACKs: messages, and what the CM has to say. */
   readonly sent: number;
+  /** Of them, messages sent again: the client had no time to acknowledge them sooner. */
+  readonly repeats: number;
   readonly droppedDatagrams: number;
 }
 
@@ -46,6 +48,7 @@ export class Victim {
       cpuShare: (user + system) / 1e6 / seconds,
       receivedPackets: count('receivedPackets'),
       sent: count('sentPackets') - count('acksSent'),
+      repeats: count('earlyRepeats') + count('retries'),
       droppedDatagrams: count('droppedDatagrams'),
     };
     return [result, work];

@@ -4,8 +4,11 @@
  * which Node.js has no calls for. Nothing blocks; nothing keeps the process alive.
  */
 
-/** Longest message, in bytes, and most descriptors that come with one. */
-export const UNIX_MESSAGE = { BYTES: 4096, DESCRIPTORS: 16 } as const;
+/**
+ * Longest message, in bytes, and most descriptors that come with one. It has room for whatever a
+ * datagram of UDP holds, and 32 bytes before that.
+ */
+export const UNIX_MESSAGE = { BYTES: 65_600, DESCRIPTORS: 16 } as const;
 
 export interface UnixMessage {
   readonly bytes: Uint8Array;
@@ -23,7 +26,7 @@ export interface UnixIdentity {
 
 export interface UnixSocket {
   /**
-   * Sends a message of 1 to 4,096 bytes with up to 16 descriptors, which stay ours.
+   * Sends a message of 1 to 65,600 bytes with up to 16 descriptors, which stay ours.
    * @returns false while the peer's queue is full
    * @throws Error with the `code` of the system: EPIPE when the peer is gone, EMSGSIZE
    */

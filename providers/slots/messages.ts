@@ -13,7 +13,7 @@
  *     REFUSED  slot: 0   8  reason u16   10  0, 6 bytes
  *     PACKET   slot: whose it is   8  source UDP port u16   10  local GID index u8
  *              11  0, 5 bytes   16  source GID, 16 bytes
- *              32  packet from its BTH on, 12 to 4,064 bytes
+ *              32  packet from its BTH on, 12 to 65,568 bytes: any of UDP
  *     GOODBYE  slot: the sender's. It has ended its connections itself.
  */
 import type { HandedPacket } from '../../core/spi/index.js';
@@ -25,8 +25,8 @@ export const SLOTS_VERSION = 1;
 export const NO_SLOT = 0xffff;
 /** Slots 0 to 254: multicast's QPN, 0xFFFFFF, would be one of slot 255. */
 export const MAX_SLOTS = 255;
-/** Of a message, on the socket. */
-const MAX_BYTES = 4096;
+/** Of a message, on the socket: as UNIX_MESSAGE of providers/host. */
+const MAX_BYTES = 65_600;
 export const MAX_DESCRIPTORS = 16;
 const MAX_ADDRESSES = 64;
 const HEADER_BYTES = 8;
@@ -34,7 +34,10 @@ const WORD_BYTES = 16;
 const SLOT_BYTES = 24;
 const PACKET_BYTES = 32;
 const LEAST_PACKET_BYTES = 12;
-/** Longest packet that is handed over, without what precedes its BTH. */
+/**
+ * Longest packet that is handed over, without what precedes its BTH: longer than any datagram.
+ * Devices of ours on one host send each other packets of nearly that.
+ */
 export const MAX_HANDED_BYTES = MAX_BYTES - PACKET_BYTES;
 const GID_BYTES = 16;
 

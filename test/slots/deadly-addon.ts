@@ -48,8 +48,9 @@ export class DeadlyAddon {
   /** As this process has created or mapped them. */
   readonly tables: ArrayBuffer[] = [];
   private readonly death: Death | undefined;
+  /** Has the broker's name. */
+  isBroker = false;
   private steps = 0;
-  private isBroker = false;
   private slowMs = 0;
   private askedMs = { first: 0, last: -Infinity };
 

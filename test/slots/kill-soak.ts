@@ -73,6 +73,7 @@ class KillSoak {
   private port = FIRST_STAYER_PORT;
   private firstUsage: Usage[] | undefined;
   private isFirstGone = false;
+  private lastFlowed = 0;
   private mostPlaces = 0;
   private lastingDescriptors = 0;
 
@@ -109,16 +110,34 @@ class KillSoak {
     const first = await opened(shared, udpPort);
     this.lasting = new Program();
     await this.lasting.ask(`slow ${SLOW_MS}`);
-    await this.said(this.lasting, `open ${shared} ${udpPort}`, 'open');
-    await this.said(this.lasting, `listen ${LASTING_PORT}`, 'listening');
+    await this.openLasting();
     this.watcher = await opened(outside, udpPort, 'alone');
+    await this.flow();
     const other = outside.replace(/\d+$/, (last) => String(Number(last) + 1));
     this.caller = await opened(other, udpPort, 'alone');
-    const number = await this.watcher.ask(`connect ${shared} ${LASTING_PORT}`);
-    await this.watcher.ask(`flow ${number}`);
     const usage = JSON.parse(await this.lasting.ask('usage')) as Usage;
     this.lastingDescriptors = usage.descriptors;
     return first;
+  }
+
+  private async openLasting(): Promise<void> {
+    const { shared, udpPort } = this.where;
+    await this.said(this.lasting, `open ${shared} ${udpPort}`, 'open');
+    await this.said(this.lasting, `listen ${LASTING_PORT}`, 'listening');
+  }
+
+  private async flow(): Promise<void> {
+    const number = await this.watcher.ask(`connect ${this.where.shared} ${LASTING_PORT}`);
+    await this.said(this.watcher, `flow ${number}`, 'flows');
+    this.lastFlowed = 0;
+  }
+
+  /** It has become broker in spite of all: it leaves, and comes again, so that others are. */
+  private async resign(): Promise<void> {
+    await this.said(this.watcher, 'rest', 'rests');
+    await this.said(this.lasting, 'close', 'closed');
+    await this.openLasting();
+    await this.flow();
   }
 
   private async comeAndGo(): Promise<void> {
@@ -221,19 +240,23 @@ class KillSoak {
 
   private async checkAfterKill(): Promise<void> {
     const { report } = this;
-    const before = report.flowed;
+    const before = this.lastFlowed;
     await this.until(async () => {
       const said = await this.watcher.ask('flowed');
       if (!/^\d+$/.test(said)) throw new Error(`the connection of the others: ${said}`);
-      report.flowed = Number(said);
-      return report.flowed > before;
+      this.lastFlowed = Number(said);
+      return this.lastFlowed > before;
     }, 'data flows');
+    report.flowed += this.lastFlowed - before;
     await this.until(async () => {
       const { USED, RESTING, stale } = await this.table();
       this.mostPlaces = Math.max(this.mostPlaces, USED + RESTING);
       return USED <= MOST_USED && stale === 0;
     }, 'slots and services of the killed are free');
     if (report.kills % USAGE_EVERY === 0) await this.checkUsage();
+    if (this.stayers.length === STAYERS && (await this.lasting.ask('presides')) === 'true') {
+      await this.calls.take(() => this.resign());
+    }
   }
 
   private async table(): Promise<TableUse> {

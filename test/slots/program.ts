@@ -5,15 +5,17 @@
  *                             `exact`: with the exact ICRC check
  *     listen PORT             echoes what comes, on every connection
  *     connect ADDRESS PORT    a connection that stays; answers its number
- *     echo NUMBER COUNT       sends so many messages, and takes each back
+ *     echo NUMBER COUNT BYTES sends so many messages, and takes each back; BYTES may be absent
  *     ended NUMBER            waits for the connection's end
  *     flow NUMBER             sends and takes back on the connection without an end
  *     flowed                  how many have come back by then
+ *     rest                    ends that
  *     visit ADDRESS PORT      a connection for a few messages
  *     die STEP NTH WHEN       is killed then (deadly-addon.ts); before it opens
  *     slow MS                 lets others be broker for so long; before it opens
  *     counters                of the device
  *     descriptors             how many the process has open
+ *     presides                whether it is broker
  *     usage                   descriptors and memory of the process, as JSON (usage.ts)
  *     table                   what the shared table says, as JSON (usage.ts)
  *     close                   the device
@@ -33,6 +35,7 @@ let ia: Ia | undefined;
 const connections: Connection[] = [];
 let deadly: DeadlyAddon | undefined;
 let flowed: number | string = 0;
+let isResting = false;
 
 async function echoAll(connection: Connection): Promise<void> {
   try {
@@ -49,9 +52,9 @@ async function serve(port: number): Promise<void> {
   })().catch(() => undefined);
 }
 
-async function echo(connection: Connection, count: number): Promise<string> {
+async function echo(connection: Connection, count: number, lengthBytes = 0): Promise<string> {
   for (let i = 0; i < count; i++) {
-    const bytes = Buffer.from(`${process.pid} ${i}`);
+    const bytes = Buffer.from(`${process.pid} ${i}`.padEnd(lengthBytes, '.'));
     await connection.send(bytes);
     const message = await connection.receive();
     if (Buffer.compare(Buffer.from(message.bytes), bytes) !== 0) return `message ${i} differs`;
@@ -60,7 +63,8 @@ async function echo(connection: Connection, count: number): Promise<string> {
 }
 
 async function flow(connection: Connection): Promise<void> {
-  for (let count = 1; ; count++) {
+  isResting = false;
+  for (let count = 1; !isResting; count++) {
     const said = await echo(connection, 1).catch((error: Error) => error.message);
     flowed = said === 'echoed' ? count : said;
     if (said !== 'echoed') return;
@@ -114,12 +118,15 @@ async function answer(line: string): Promise<string | number> {
     case 'connect':
       return connections.push(await dial(first, second));
     case 'echo':
-      return echo(connections[Number(first) - 1]!, Number(second));
+      return echo(connections[Number(first) - 1]!, Number(second), Number(options[0] ?? 0));
     case 'ended':
       return ended(connections[Number(first) - 1]!);
     case 'flow':
       void flow(connections[Number(first) - 1]!);
       return 'flows';
+    case 'rest':
+      isResting = true;
+      return 'rests';
     case 'flowed':
       return flowed;
     case 'visit':
@@ -135,6 +142,8 @@ async function answer(line: string): Promise<string | number> {
       return JSON.stringify(ia!.deviceCounters());
     case 'descriptors':
       return readdirSync('/proc/self/fd').length;
+    case 'presides':
+      return String(deadly!.isBroker);
     case 'usage':
       return JSON.stringify(usageOf());
     case 'table':

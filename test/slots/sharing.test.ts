@@ -182,6 +182,60 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await third.ask('listen 1002'), 'listening');
   });
 
+  it('the first one is stopped: others close, listen and are killed meanwhile', async () => {
+    const [shared, other] = [newAddress(), newAddress()];
+    const broker = await opened(shared, UDP_PORT);
+    const second = await opened(shared, UDP_PORT);
+    const third = await opened(shared, UDP_PORT);
+    const victim = await opened(shared, UDP_PORT);
+    const outside = await opened(other, UDP_PORT, 'alone');
+    await victim.ask('listen 1004');
+    const toVictim = await outside.ask(`connect ${shared} 1004`);
+    broker.signal('SIGSTOP');
+    assert.equal(await second.ask('listen 1002'), 'listening');
+    assert.equal(await third.ask('close'), 'closed');
+    await victim.kill();
+    // Who asks for a connection waits for the broker.
+    const connecting = outside.ask(`connect ${shared} 1002`, 60_000);
+    await paused(500);
+    broker.signal('SIGCONT');
+    const toSecond = await connecting;
+    assert.equal(await outside.ask(`echo ${toSecond} 20`), 'echoed');
+    assert.equal(await outside.ask(`ended ${toVictim}`), ENDED);
+    assert.equal(await third.ask(`open ${shared} ${UDP_PORT}`), 'open');
+    assert.equal(await third.ask('listen 1004'), 'listening');
+  });
+
+  it('one is stopped while others open and close, and the first one is killed', async () => {
+    const [shared, other] = [newAddress(), newAddress()];
+    const broker = await opened(shared, UDP_PORT);
+    const stopped = await opened(shared, UDP_PORT);
+    const second = await opened(shared, UDP_PORT);
+    const outside = await opened(other, UDP_PORT, 'alone');
+    await stopped.ask('listen 1001');
+    const toStopped = await outside.ask(`connect ${shared} 1001`);
+    const options = { gids: [gidFromIp(shared)], udpPort: UDP_PORT, logger: silentLogger };
+    const opensAndCloses = async (): Promise<void> => {
+      for (let i = 0; i < 20; i++) {
+        (await joinSharedAddress({ ...options, port: 'native' })).leave();
+      }
+    };
+    stopped.signal('SIGSTOP');
+    // More than there have been at a time: the stopped one is told of places that are new.
+    await Promise.all(Array.from({ length: 8 }, opensAndCloses));
+    await broker.kill();
+    await Promise.all(Array.from({ length: 8 }, opensAndCloses));
+    stopped.signal('SIGCONT');
+    assert.equal(await outside.ask(`echo ${toStopped} 20`), 'echoed');
+    await second.kill();
+    // It has all places, and is broker by now.
+    const last = await opened(shared, UDP_PORT);
+    assert.equal(await last.ask('listen 1002'), 'listening');
+    const toLast = await outside.ask(`connect ${shared} 1002`);
+    assert.equal(await outside.ask(`echo ${toLast} 20`), 'echoed');
+    assert.equal(await outside.ask(`echo ${toStopped} 20`), 'echoed');
+  });
+
   it('2,000 opens and closes keep every place', async () => {
     const [shared, other] = [newAddress(), newAddress()];
     await opened(shared, UDP_PORT);

@@ -12,7 +12,7 @@ namespace dapl {
 constexpr size_t kMaxSocketName = 107;
 /// Longest message, in bytes, and most descriptors that come with one: more is an error of the
 /// sender's.
-constexpr size_t kMaxMessageBytes = 4096;
+constexpr size_t kMaxMessageBytes = 65600;
 constexpr size_t kMaxDescriptors = 16;
 
 struct PeerIdentity {

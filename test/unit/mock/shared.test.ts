@@ -6,6 +6,7 @@ import { DEVICE, MAD, QpType } from '../../../core/spi/index.js';
 import { icrcPacket, writeIcrc } from '../../../providers/hca/wire/icrc.js';
 import { Fabric, mock, type MockNode } from '../../../providers/mock/index.js';
 import { ICRC_BYTES, type WirePacket } from '../../../providers/mock/wire-packet.js';
+import { drain, texts } from '../../support/fake-endpoints.js';
 import { openMock } from './container.js';
 
 const SHARED = '10.0.0.1';
@@ -221,6 +222,29 @@ describe('mock: processes that share an address', () => {
       await scene.close();
     });
   }
+
+  it('one whose slot is not its own any more loses the device; the others go on', async () => {
+    const peer = await scene.openPeer();
+    await scene.open('a');
+    const lost = await scene.open('b');
+    for (const process of ['a', 'b']) await echoOn(scene.ia(process), 7000 + scene.slot(process));
+    const conns = [];
+    for (const slot of [0, 1]) {
+      conns.push(await connect(peer, { ...FLOW, address: SHARED, port: 7000 + slot }));
+    }
+    const host = scene.node('b').group?.host;
+    assert.ok(host);
+    // It says what is no message, and so is cut off; and nothing shows any more that it lives.
+    host.system.lives.delete(1);
+    for (const link of [...host.links]) link.send(Uint8Array.of(1), []);
+    await scene.fabric.run({ forUs: 1_000_000 });
+    assert.equal(texts(drain(lost.asyncEvd))[0], 'ASYNC_IA_CATASTROPHIC');
+    await exchange(conns[0]!, 100);
+    await conns[1]!.closed.catch(() => undefined);
+    await echoOn(await scene.open('c'), 7001);
+    await exchange(await connect(peer, { ...FLOW, address: SHARED, port: 7001 }), 100);
+    await scene.close();
+  });
 
   it('count what is for a slot that no process has', async () => {
     const peer = await scene.openPeer();

@@ -1,6 +1,7 @@
 // Messages of processes that share a device: every byte, and what is none of them.
 import assert from 'node:assert/strict';
 import { SeededRandom } from '../../../providers/hca/faults/seeded-random.js';
+import { UNIX_MESSAGE } from '../../../providers/host/index.js';
 import {
   emitMessage,
   MAX_HANDED_BYTES,
@@ -67,7 +68,7 @@ describe('slots: messages', () => {
   it('a packet that is too long to be handed over is no message', () => {
     const most = { ...PACKET, bytes: new Uint8Array(MAX_HANDED_BYTES) };
     const bytes = emitMessage({ kind: 'PACKET', slot: 1, packet: most });
-    assert.equal(bytes.length, 4096);
+    assert.equal(bytes.length, UNIX_MESSAGE.BYTES);
     assert.notEqual(parseMessage(bytes, 0), undefined);
     const longer = { ...PACKET, bytes: new Uint8Array(MAX_HANDED_BYTES + 1) };
     assert.equal(

@@ -17,7 +17,8 @@ describe('softroce: floods of CM messages on loopback', function () {
    * so many times a second, however long the machine takes for all of it.
    */
   const floods: readonly (readonly [FloodKind, seconds: number, answered: number])[] = [
-    ['repeated', 10, 0.08],
+    // Of one message 16 copies within 200 ms are looked at (plugins/cm/admission): 0.016 of these.
+    ['repeated', 10, 0.03],
     ['fresh', 2, 0.4],
   ];
   for (const [kind, seconds, answered] of floods) {
@@ -33,8 +34,9 @@ describe('softroce: floods of CM messages on loopback', function () {
       const { isConnected, pings, connects, failedConnects } = flooded;
       assert.deepEqual({ isConnected, failedConnects }, { isConnected: true, failedConnects: 0 });
       assert.ok(pings > 0 && connects > 0, `${pings} messages, ${connects} connects`);
-      // Beside the answers to the flood: one message a ping, and REP, DREP, DREQ of connections.
-      const answers = flooded.sent - pings - 3 * connects;
+      // Beside the answers to the flood: one message a ping, those again that a busy client has not
+      // acknowledged, and REP, DREP, DREQ of connections.
+      const answers = flooded.sent - pings - flooded.repeats - 3 * connects;
       const most = answered * PER_SECOND * Math.max(seconds, flooded.seconds);
       assert.ok(answers <= most, `${answers} answers of ${most} in ${flooded.seconds} s`);
     });
