@@ -5,6 +5,7 @@
 //   node pack.mjs            before packing: builds, and puts the bundles in the place of dist
 //   node pack.mjs --restore  after it: puts the outputs of tsc back
 //   node pack.mjs DIRECTORY  the bundles of what was built, into that directory; dist is left alone
+//   node pack.mjs --types DIRECTORY  of these, the declarations only
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
+import ts from 'typescript';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const dist = join(root, 'dist');
@@ -63,10 +65,47 @@ async function write(kind, extension, directory, plugins) {
   await bundle.close();
 }
 
+const isInternal = (node) =>
+  ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal');
+
+/**
+ * Declarations without the members that are `@internal`: an internal constructor is protected, and
+ * a class that lacks members does not say what it implements.
+ */
+function withoutInternals(code) {
+  const source = ts.createSourceFile('types.d.ts', code, ts.ScriptTarget.Latest, true);
+  const left = [];
+  const visit = (node) => {
+    if ((ts.isClassElement(node) || ts.isTypeElement(node)) && isInternal(node)) {
+      left.push(node);
+      return;
+    }
+    if (ts.isClassDeclaration(node) && node.members.some(isInternal)) {
+      const { ImplementsKeyword } = ts.SyntaxKind;
+      left.push(...(node.heritageClauses ?? []).filter(({ token }) => token === ImplementsKeyword));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return left.reduceRight((text, node) => {
+    const instead = ts.isConstructorDeclaration(node) ? '\n    protected constructor();' : '';
+    return text.slice(0, node.getFullStart()) + instead + text.slice(node.end);
+  }, code);
+}
+
+const publicMembers = {
+  name: 'public-members',
+  transform: (code, id) => (id.endsWith('.d.ts') ? { code: withoutInternals(code) } : null),
+};
+
+async function bundleTypes(directory) {
+  await write('types', '.d.ts', directory, [publicMembers, dts()]);
+}
+
 async function bundle(directory) {
   rmSync(directory, { recursive: true, force: true });
   await write('default', '.js', directory, []);
-  await write('types', '.d.ts', directory, [dts()]);
+  await bundleTypes(directory);
 }
 
 function restore() {
@@ -75,9 +114,11 @@ function restore() {
   renameSync(unbundled, dist);
 }
 
-const [argument] = process.argv.slice(2);
+const [argument, directory] = process.argv.slice(2);
 if (argument === '--restore') {
   restore();
+} else if (argument === '--types') {
+  await bundleTypes(directory);
 } else if (argument !== undefined) {
   await bundle(argument);
 } else {

@@ -51,6 +51,7 @@ export {
   type MemTypeName,
   VaType,
   LmrSegment,
+  type IaMad,
   type MadRequestOptions,
   type MadRespondOptions,
   type MadSendOptions,

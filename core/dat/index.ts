@@ -74,7 +74,7 @@ export {
   SP_TRANSITIONS,
   type SpStateName,
 } from './connect/sp-states.js';
-export { type ManagementAgentOptions } from './mad/calls.js';
+export { type IaMad, type ManagementAgentOptions } from './mad/calls.js';
 export { ManagementAgent } from './mad/agent.js';
 export { type ManagementDatagram, type ManagementRequest } from './mad/datagram.js';
 export {

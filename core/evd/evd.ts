@@ -29,7 +29,7 @@ import { EvdPull } from './evd-pull.js';
 import { EvdRecord } from './evd-record.js';
 import { SoftwarePost } from './events/event-classes.js';
 import type { DatEvent } from './events/event.js';
-import { BatchIterator } from './queue/batch-iterator.js';
+import { type Batches, BatchIterator } from './queue/batch-iterator.js';
 import type { EventBatch } from './queue/event-batch.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
 import { DEFAULT_UPCALL_LIMIT, UPCALL_SAME, type UpcallPolicy } from './upcall/policy.js';
@@ -95,6 +95,7 @@ export class Evd
   private stream: EventStream | undefined = undefined;
 
   /**
+   * @internal use `ia.createEvd`
    * @throws DatError DAT_INVALID_PARAMETER (qlen, streams, policy, handler, limit),
    * DAT_INSUFFICIENT_RESOURCES when the device has no such completion queue
    */
@@ -197,7 +198,7 @@ export class Evd
    * when the EVD is freed. What a loop that is left (`break`, `return`, an error) has not read of
    * its last batch stays in the EVD, in order.
    */
-  [Symbol.asyncIterator](): BatchIterator {
+  [Symbol.asyncIterator](): Batches {
     return new BatchIterator(this.pull);
   }
 

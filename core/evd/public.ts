@@ -13,6 +13,7 @@ export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-cau
 export { DatDto, DatDtoStatus } from './events/dto-status.js';
 export * from './events/event.js';
 export type { EventObjects } from './events/event-objects.js';
+export type { Batches } from './queue/batch-iterator.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd, type EvdParam } from './evd.js';
 export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } from './evd-host.js';

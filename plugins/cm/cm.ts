@@ -247,7 +247,7 @@ export class Cm implements CmModule {
     }
   }
 
-  /** DREP goes to the process that had it: none is awaited. */
+  /** @internal DREP goes to the process that had it: none is awaited. */
   disconnectFor(record: ConnectionRecord): void {
     const { localCommId, remoteCommId, remoteQpn, peerGid: gid, localGidIndex } = record;
     const body = { localCommId, remoteCommId, remoteQpn, privateData: NO_DATA };

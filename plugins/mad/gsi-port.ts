@@ -56,8 +56,22 @@ const FATAL: readonly AsyncEventType[] = [AsyncEventType.CQ_ERR, AsyncEventType.
 /** Restarts with nothing sent or received in between: after that QP1 is given up. */
 const MOST_RESTARTS = 8;
 
+/** What has become of sends and receives on QP1. */
+export interface MadPortCounters {
+  sent: number;
+  sendErrors: number;
+  /** Sends that were behind a failed one, and went again. */
+  reposted: number;
+  received: number;
+  receiveErrors: number;
+  /** MADs that came in too short or too long. */
+  malformed: number;
+  /** Times that QP1 was taken out of ERR. */
+  restarts: number;
+}
+
 export class GsiPort implements MadPort {
-  readonly counters = {
+  readonly counters: MadPortCounters = {
     sent: 0,
     sendErrors: 0,
     reposted: 0,

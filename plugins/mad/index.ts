@@ -12,6 +12,8 @@ import { Mad, MAD_OPTIONS, type MadOptions } from './mad.js';
 
 export { Mad } from './mad.js';
 export type { MadDependencies, MadOptions } from './mad.js';
+export type { MadPortCounters } from './gsi-port.js';
+export type { RmppCounters } from './rmpp-counters.js';
 export type { RmppLimits } from './rmpp-limits.js';
 
 export const mad = definePlugin(

@@ -20,7 +20,7 @@ import {
   inSlot,
 } from '../../core/spi/index.js';
 import { Agent, type AgentServices } from './agent.js';
-import { GsiPort } from './gsi-port.js';
+import { GsiPort, type MadPortCounters } from './gsi-port.js';
 import { MethodTable } from './method-table.js';
 import { newRmppCounters, type RmppCounters } from './rmpp-counters.js';
 import { DEFAULT_RMPP_LIMITS, RMPP_LIMITS, RmppAllowance, type RmppLimits } from './rmpp-limits.js';
@@ -98,7 +98,7 @@ export class Mad implements MadModule {
   private readonly port: GsiPort;
   /** RMPP transfers, of all agents. */
   readonly rmppCounters: RmppCounters = newRmppCounters();
-  /** What RMPP transfers to this node hold at present. */
+  /** @internal what RMPP transfers to this node hold at present */
   readonly rmppAllowance: RmppAllowance;
   private readonly services: AgentServices;
   private readonly methods = new MethodTable<Agent>();
@@ -140,7 +140,7 @@ export class Mad implements MadModule {
     this.services = { ...dependencies, port: this.port, rmpp };
   }
 
-  get portCounters(): Readonly<GsiPort['counters']> {
+  get portCounters(): Readonly<MadPortCounters> {
     return this.port.counters;
   }
 

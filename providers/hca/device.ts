@@ -91,8 +91,10 @@ export class HcaDevice implements Device {
   private reportHandler: (report: NetworkReport) => void = () => undefined;
   private closing: Promise<void> | undefined;
 
+  /** @internal the driver makes it */
   constructor(
     readonly name: string,
+    /** @internal */
     readonly hca: Hca,
     random: Random,
     private readonly drive: DeviceDrive,
@@ -232,17 +234,17 @@ export class HcaDevice implements Device {
     return this.closing;
   }
 
-  /** For the HCA: it has been destroyed. */
+  /** @internal it has been destroyed */
   onCqGone(cq: SoftCompletionQueue): void {
     this.cqs.delete(cq);
   }
 
-  /** An event of the device or its port, told at the end of the pump. */
+  /** @internal an event of the device or its port, told at the end of the pump. */
   raise(event: AsyncEventType): void {
     this.hca.notifications.push(() => this.eventHandler(event));
   }
 
-  /** The port's word of packets to an address: for connections there, and for the CM. */
+  /** @internal the port's word of packets to an address: for connections there, and for the CM. */
   onReport(report: NetworkReport): void {
     this.hca.onReport(report);
     this.hca.notifications.push(() => this.reportHandler(report));

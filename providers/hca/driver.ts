@@ -36,6 +36,7 @@ export interface HcaDriverOptions {
   readonly logger: Logger;
   readonly parameters?: Partial<HcaParameters>;
   readonly hooks?: DeviceHooks;
+  /** @internal */
   readonly sendFault?: SendFault;
   /** Where other processes have the device, too. */
   readonly share?: DeviceShare | undefined;
@@ -54,7 +55,7 @@ export class HcaDriver implements Scheduler {
   /** For modules and core too. */
   readonly timers: TimerWheel;
   private readonly hca: Hca;
-  /** What the event loop goes by, too. */
+  /** @internal what the event loop goes by, too */
   readonly pacer: Pacer;
   /** What the first round of the next pump would do has been done by `look`. */
   private ahead = false;
@@ -87,7 +88,7 @@ export class HcaDriver implements Scheduler {
     this.hca.notifications.push(task);
   }
 
-  /** A packet that came to another process of the device. */
+  /** @internal a packet that came to another process of the device */
   takeHanded(packet: HandedPacket): void {
     this.hca.takeHanded(packet);
   }

@@ -21,12 +21,12 @@ export class Bottleneck {
   passedBytes = 0;
   private busyUntilUs = 0;
 
-  /** @throws RangeError naming the option and its value */
+  /** @internal @throws RangeError naming the option and its value */
   constructor(readonly options: BottleneckOptions) {
     checkOptions(options, BOTTLENECK, outOfRange);
   }
 
-  /** When a packet that arrives now has gone through; undefined when it is dropped. */
+  /** @internal when a packet that arrives now has gone through; undefined when it is dropped. */
   passUs(nowUs: number, bytes: number): number | undefined {
     const { bandwidth, queueBytes } = this.options;
     const fromUs = Math.max(nowUs, this.busyUntilUs);

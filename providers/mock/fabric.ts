@@ -36,7 +36,7 @@ import { Runner, type RunOptions } from './runner.js';
 import { GroupSystem } from './group-system.js';
 import type { SteeredSocket } from './steered-address.js';
 import { VirtualClock } from './virtual-clock.js';
-import { PacketPool, viewOf, type WirePacket } from './wire-packet.js';
+import { PacketPool, type TappedPacket, viewOf, type WirePacket } from './wire-packet.js';
 
 export interface FabricOptions {
   /** An integer from 0 to 2^53 - 1; default 1. */
@@ -93,7 +93,7 @@ export interface FabricCounters {
 }
 
 /** Shown every packet where it enters the wire and where it leaves it. */
-export type FabricTap = (event: 'sent' | 'delivered', packet: WirePacket, nowUs: number) => void;
+export type FabricTap = (event: 'sent' | 'delivered', packet: TappedPacket, nowUs: number) => void;
 
 type LossReason = 'lost' | 'partitioned' | 'faulted' | 'overflowed' | 'undeliverable';
 
@@ -136,7 +136,7 @@ export class Fabric {
     undeliverable: 0,
   };
   readonly mtuBytes: number;
-  /** Of the ports of this fabric. */
+  /** @internal of the ports of this fabric */
   readonly pool = new PacketPool();
   tap: FabricTap | undefined;
 
@@ -187,27 +187,31 @@ export class Fabric {
     return this.clock.step();
   }
 
-  /**
-   * @param sockets those that the port reads, one for each address, where addresses are shared
-   * @throws SpiError('EADDRINUSE') when the fabric has a port of one of these addresses
-   */
-  openPort(options: MemoryPortOptions, sockets?: readonly SteeredSocket[]): MemoryPort {
+  /** @throws SpiError('EADDRINUSE') when the fabric has a port of one of these addresses */
+  openPort(options: MemoryPortOptions): MemoryPort {
     const port = new MemoryPort(this, options);
-    if (sockets === undefined) this.bindAll(port.gids.map(ipFromGid), port);
-    else for (const socket of sockets) socket.readBy(port);
+    this.bindAll(port.gids.map(ipFromGid), port);
     return port;
   }
 
-  /** For what has addresses. @throws SpiError('EADDRINUSE') */
+  /** @internal where addresses are shared: a port that reads these, one for each address */
+  openPortOver(sockets: readonly SteeredSocket[], options: MemoryPortOptions): MemoryPort {
+    const port = new MemoryPort(this, options);
+    for (const socket of sockets) socket.readBy(port);
+    return port;
+  }
+
+  /** @internal for what has addresses; @throws SpiError('EADDRINUSE') */
   bind(address: string, receiver: PacketReceiver): void {
     this.bindAll([address], receiver);
   }
 
-  /** Of an address that something else has, nothing happens. */
+  /** @internal of an address that something else has, nothing happens */
   unbind(address: string, receiver: PacketReceiver): void {
     if (this.receivers.get(address) === receiver) this.receivers.delete(address);
   }
 
+  /** @internal */
   isBound(address: string): boolean {
     return this.receivers.has(address);
   }
@@ -220,7 +224,7 @@ export class Fabric {
     for (const address of addresses) this.receivers.set(address, receiver);
   }
 
-  /** What processes that share these addresses have of the system. */
+  /** @internal what processes that share these addresses have of the system */
   systemOf(addresses: readonly string[]): GroupSystem {
     const key = addresses.join();
     let system = this.systems.get(key);
@@ -228,7 +232,7 @@ export class Fabric {
     return system;
   }
 
-  /** For nodes: makes them findable. */
+  /** @internal for nodes: makes them findable */
   addNode(node: MockNode): void {
     for (const address of node.port.gids.map(ipFromGid)) {
       this.nodes.set(address, node);
@@ -259,7 +263,7 @@ export class Fabric {
     refuseUnhit([...of('packets', this.faults.unhit), ...ofNodes]);
   }
 
-  /** For the port itself, when it closes. */
+  /** @internal for the port itself, when it closes */
   removePort(port: MemoryPort): void {
     for (const address of port.gids.map(ipFromGid)) {
       this.receivers.get(address)?.notReadBy?.(port);
@@ -267,7 +271,7 @@ export class Fabric {
     }
   }
 
-  /** For ports: interest in keeping the process alive while time moves by itself. */
+  /** @internal for ports: interest in keeping the process alive while time moves by itself. */
   holdProcess(change: 1 | -1): void {
     this.runner.holdProcess(change);
   }
@@ -332,7 +336,7 @@ export class Fabric {
     for (const link of this.select(where)) this.unclogLink(link);
   }
 
-  /** The link of one direction, made when first asked for. */
+  /** @internal the link of one direction, made when first asked for */
   link(from: string, to: string): Link {
     let links = this.links.get(from);
     if (!links) this.links.set(from, (links = new Map<string, Link>()));
@@ -347,19 +351,20 @@ export class Fabric {
     return link;
   }
 
-  /** For ports: packets to a group come to this address too. */
+  /** @internal for ports: packets to a group come to this address too */
   joinGroup(group: string, address: string): void {
     const members = this.groups.get(group) ?? new Set();
     this.groups.set(group, members.add(address));
   }
 
+  /** @internal */
   leaveGroup(group: string, address: string): void {
     const members = this.groups.get(group);
     members?.delete(address);
     if (members?.size === 0) this.groups.delete(group);
   }
 
-  /** Puts a packet on the wire; it belongs to the fabric from now on. */
+  /** @internal puts a packet on the wire; it belongs to the fabric from now on. */
   transmit(packet: WirePacket): void {
     const { from, to, isMulticast } = packet.flow;
     if (!isMulticast) return this.transmitOver(packet, this.link(from, to));

@@ -21,6 +21,7 @@ import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
 import { joinGroup } from './join-group.js';
 
+export type { Bottleneck, BottleneckOptions } from './bottleneck.js';
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
 export type { Fault, FaultRule, Occurrence } from '../hca/faults/fault-script.js';
@@ -38,11 +39,18 @@ export { MemoryPort } from './memory-port.js';
 export type { MemoryPortOptions } from './memory-port.js';
 export { MockNode } from './node.js';
 export type { MockNodeOptions } from './node.js';
-export type { IcmpReport, PortAction, PortFaultRule, PortMatch } from './port-faults.js';
+export type {
+  IcmpReport,
+  PortAction,
+  PortFaultRule,
+  PortFaults,
+  PortMatch,
+} from './port-faults.js';
 export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
 export { SeededRandom } from '../hca/faults/seeded-random.js';
 export { VirtualClock, VirtualTimer } from './virtual-clock.js';
+export type { TappedPacket } from './wire-packet.js';
 
 export interface MockOptions {
   readonly fabric: Fabric;
@@ -96,10 +104,10 @@ export const mock = definePlugin(
           process === undefined
             ? undefined
             : await joinGroup(fabric.systemOf(addresses), process, logger);
-        const port = fabric.openPort(
-          { addresses, ...(mtuBytes !== undefined && { mtuBytes }) },
-          group?.sockets,
-        );
+        const portOptions = { addresses, ...(mtuBytes !== undefined && { mtuBytes }) };
+        const port = group
+          ? fabric.openPortOver(group.sockets, portOptions)
+          : fabric.openPort(portOptions);
         const options = { addresses, port, logger, parameters, ...(group && { group }) };
         const makeNode = (through: PacketPort): MockNode =>
           new MockNode(fabric, { ...options, through });

@@ -230,7 +230,7 @@ export class MemoryPort implements PacketPort {
     for (const packet of this.waiting.splice(0)) this.fabric.pool.release(packet);
   }
 
-  /** For the fabric: a packet has arrived; it belongs to the port now. */
+  /** @internal for the fabric: a packet has arrived; it belongs to the port now. */
   deliver(packet: WirePacket): void {
     if (this.closed || this.waiting.length === MAX_WAITING) {
       this.counters.overruns++;
@@ -241,7 +241,7 @@ export class MemoryPort implements PacketPort {
     this.wake();
   }
 
-  /** For the fabric: word that nothing is at that address. */
+  /** @internal for the fabric: word that nothing is at that address. */
   unreachable(gid: Gid): void {
     this.faults.icmp({ type: 'port-unreachable', gid }, 0);
   }

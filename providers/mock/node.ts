@@ -46,7 +46,7 @@ export interface MockNodeOptions {
   readonly port?: MemoryPort;
   /** What the device reaches that port by; default the port itself. */
   readonly through?: PacketPort;
-  /** Where other processes have the device, too. */
+  /** @internal where other processes have the device, too */
   readonly group?: JoinedGroup;
 }
 
@@ -70,7 +70,7 @@ export class MockNode implements HostNode {
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
   /** Its name, where several share the address. */
   readonly process: string | undefined;
-  /** Where other processes have the device, too. */
+  /** @internal where other processes have the device, too */
   readonly group: JoinedGroup | undefined;
   private readonly node: HcaNode;
   private removed = false;
@@ -158,7 +158,7 @@ export class MockNode implements HostNode {
     this.fabric.clock.soon(() => this.remove());
   }
 
-  /** A packet that came to another process of the device. Not from inside of a call to it. */
+  /** @internal a packet that came to another process of the device. Not from inside of a call to it. */
   takeHanded(packet: HandedPacket): void {
     this.node.takeHanded(packet);
   }

@@ -9,8 +9,28 @@ export const ICRC_BYTES = 4;
 const BUFFER_BYTES = (MAX_PACKET_BYTES + 63) & ~63;
 const MAX_POOLED = 4096;
 
+/** Where packets come from, and where they go. */
+export interface PacketFlow {
+  /** IP addresses in text. */
+  readonly from: string;
+  readonly to: string;
+  readonly source: Gid;
+  readonly destination: Gid;
+  readonly sourcePort: number;
+  readonly isMulticast: boolean;
+}
+
+/** What a tap is shown of a packet. The bytes are the fabric's: copy those that you keep. */
+export interface TappedPacket {
+  /** A buffer from the pool: the packet is its first `length` bytes, BTH to ICRC. */
+  readonly buffer: Uint8Array;
+  readonly view: DataView;
+  readonly length: number;
+  readonly flow: PacketFlow;
+}
+
 /** Source and destination of packets, with the IP and UDP headers that the ICRC covers. */
-export class Flow {
+export class Flow implements PacketFlow {
   readonly from: string;
   readonly to: string;
   readonly header: PseudoHeader;
@@ -30,16 +50,13 @@ export class Flow {
   }
 }
 
-export interface WirePacket {
-  /** A buffer from the pool: the packet is its first `length` bytes, BTH to ICRC. */
-  readonly buffer: Uint8Array;
-  readonly view: DataView;
+export interface WirePacket extends TappedPacket {
   length: number;
   flow: Flow;
 }
 
 /** What fault rules and traces see of it. */
-export function viewOf({ view, buffer, length, flow }: WirePacket): PacketView {
+export function viewOf({ view, buffer, length, flow }: TappedPacket): PacketView {
   return packetView(view, buffer.subarray(0, length), flow.from, flow.to);
 }
 

@@ -6,7 +6,7 @@ import { type Ia, type ManagementAgent, openIa } from '../../core/index.js';
 import { OPERATION } from '../../providers/hca/wire/opcode.js';
 import { OPERATION_OF } from '../../providers/hca/wire/packet-layout.js';
 import { Fabric, mock, type MockNode, SeededRandom } from '../../providers/mock/index.js';
-import type { WirePacket } from '../../providers/mock/wire-packet.js';
+import type { TappedPacket } from '../../providers/mock/wire-packet.js';
 import { Trace, Violation } from '../sim/trace.js';
 import { Adversary } from './adversary.js';
 import { CmLane, type CmLaneHost, VENDOR } from './cm-lane.js';
@@ -242,7 +242,7 @@ export class AdversaryRun implements LaneHost, CmLaneHost {
   }
 
   /** A packet leaves its port, as the port has made it. */
-  private onSent(packet: WirePacket): void {
+  private onSent(packet: TappedPacket): void {
     this.sequence.sent(packet);
     const { buffer, length, flow } = packet;
     if (OPERATION_OF[buffer[0] ?? 0] !== OPERATION.readResponse) return;

@@ -11,7 +11,7 @@ import {
   RETH_OFFSET_OF,
 } from '../../providers/hca/wire/packet-layout.js';
 import { psnAdd, psnDiff } from '../../providers/hca/wire/psn.js';
-import type { WirePacket } from '../../providers/mock/wire-packet.js';
+import type { TappedPacket } from '../../providers/mock/wire-packet.js';
 import { Violation } from '../sim/trace.js';
 
 interface Reach {
@@ -40,7 +40,7 @@ export class SequenceOracle {
     this.responders.delete(`${address} ${peer} ${peerQpn}`);
   }
 
-  delivered({ flow, view, buffer, length }: WirePacket): void {
+  delivered({ flow, view, buffer, length }: TappedPacket): void {
     const opcode = buffer[0] ?? 0;
     if (length < MIN_BYTES || (BITS_OF[opcode]! & OPCODE_BIT.request) === 0) return;
     const reach = this.reaches.get(`${flow.to} ${view.getUint32(4) & 0xffffff}`);
@@ -61,7 +61,7 @@ export class SequenceOracle {
   }
 
   /** @throws Violation for an answer to what has not come in sequence */
-  sent({ flow, view, buffer }: WirePacket): void {
+  sent({ flow, view, buffer }: TappedPacket): void {
     const opcode = buffer[0] ?? 0;
     if ((BITS_OF[opcode]! & OPCODE_BIT.response) === 0) return;
     const peerQpn = view.getUint32(4) & 0xffffff;

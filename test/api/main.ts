@@ -45,6 +45,8 @@ function report(entry: string, types: string): string {
       },
       apiReport: {
         enabled: true,
+        // Without what is @internal, as the declarations of the package are.
+        reportVariants: ['public'],
         reportFileName: reportName(entry),
         reportFolder: work,
         reportTempFolder: join(work, 'temp'),
@@ -68,7 +70,7 @@ function report(entry: string, types: string): string {
       message.handled = true;
     },
   });
-  return readFileSync(join(work, reportName(entry)), 'utf8');
+  return readFileSync(join(work, reportName(entry).replace('.api.md', '.public.api.md')), 'utf8');
 }
 
 const differing: string[] = [];

@@ -12,6 +12,7 @@ import {
 } from 'dapl/testing';
 import { CM_MUTANTS, DEVICE_MUTANTS, type Mutant } from '../support/stranger/mutants.js';
 import { stranger } from '../support/stranger/provider.js';
+import type { ConfiguredProvider } from 'dapl/spi';
 import { describeGroups } from './groups-alone.js';
 import { immediates } from './suite/immediates.js';
 import { ask, CONN_QUAL, meet, until } from './suite/peer.js';
@@ -26,13 +27,15 @@ function freshAddress(): string {
 
 const CAPABILITIES: readonly DeviceNeed[] = ['loopback', 'rdma-read', 'solicited'];
 
-function fixture(mutant?: Mutant): DeviceFixture {
+const unchanged = (provider: ConfiguredProvider): ConfiguredProvider => provider;
+
+function fixture(mutant?: Mutant, wrap = unchanged): DeviceFixture {
   const given = mutant === undefined ? {} : { mutant };
   return {
     capabilities: CAPABILITIES,
     openPair: async () => ({
-      active: stranger({ address: freshAddress(), ...given }),
-      passive: stranger({ address: freshAddress(), ...given }),
+      active: wrap(stranger({ address: freshAddress(), ...given })),
+      passive: wrap(stranger({ address: freshAddress(), ...given })),
       // What a mutant never does need not be waited for long.
       ...(mutant !== undefined && { patienceMs: 500 }),
     }),
@@ -81,6 +84,28 @@ describe("Mutants of a stranger's device", () => {
         results.map(({ outcome }) => outcome),
         ['failed'],
       );
+    });
+  }
+});
+
+/** What the guard of the contract says of those that break it where it can be seen from outside. */
+const DEVICE_RULES: Readonly<Partial<Record<keyof typeof DEVICE_MUTANTS, BreachRule>>> = {
+  'completes twice': 'completion-unknown',
+  'completes out of order': 'completion-order',
+  'notifies inside a call': 'handler-inside-call',
+  'notifies unarmed': 'notify-unarmed',
+  'forgets to end its rings': 'ring-not-ended',
+  'goes on behind a failure': 'success-after-failure',
+};
+
+describe("Mutants of a stranger's device under the guard", () => {
+  for (const [mutant, rule] of Object.entries(DEVICE_RULES)) {
+    it(`${mutant}: is named ${rule}`, async () => {
+      const rules = new Set<BreachRule>();
+      const name = mutant as keyof typeof DEVICE_RULES;
+      const guarded = fixture(name, (each) => strict(each, (seen) => void rules.add(seen.rule)));
+      await runDevice(guarded, { filter: (title) => title.startsWith(FOUND_BY[name]) });
+      assert.ok(rules.has(rule), [...rules].join());
     });
   }
 });

@@ -2,7 +2,7 @@
  * What happened, as a hash of everything and as the last lines of text. Two runs of one seed have
  * the same hash, or something in them is not decided by the seed.
  */
-import type { WirePacket } from '../../providers/mock/wire-packet.js';
+import type { TappedPacket } from '../../providers/mock/wire-packet.js';
 
 const KEPT_LINES = 40;
 
@@ -33,7 +33,7 @@ export class Trace {
     return this.kept;
   }
 
-  packet(packet: WirePacket): void {
+  packet(packet: TappedPacket): void {
     this.time();
     this.add(packet.length);
     for (let at = 0; at < 12; at += 4) this.add(packet.view.getUint32(at));

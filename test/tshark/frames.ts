@@ -1,6 +1,6 @@
 /** Packets of a simulated wire as Ethernet frames, so that a capture file can hold them. */
 import { gidFromIp, isIpv4Gid } from '../../core/spi/index.js';
-import type { WirePacket } from '../../providers/mock/wire-packet.js';
+import type { TappedPacket } from '../../providers/mock/wire-packet.js';
 
 const ETHERNET_BYTES = 14;
 const IPV4_BYTES = 20;
@@ -12,7 +12,7 @@ const SOURCE_PORT = 49_152;
 const HOP_LIMIT = 64;
 
 /** The frame that a network card would have put on the wire. */
-export function frameOf(packet: WirePacket): Buffer {
+export function frameOf(packet: TappedPacket): Buffer {
   const { from, to } = packet.flow;
   return frame(from, to, packet.buffer.subarray(0, packet.length));
 }

@@ -68,6 +68,7 @@ export function nextHandleId(): number {
 
 /** An object as its calls see it. */
 export interface Callee extends DatHandle {
+  /** @internal */
   readonly core: { readonly context: Pick<IaContext, 'trace'> };
   /** The call that has ended it. */
   readonly freedBy: string | undefined;

@@ -7,6 +7,12 @@ import type { Waiting } from './waiter.js';
 type Batch = readonly DatEvent[];
 type Result = IteratorResult<Batch, undefined>;
 
+/** An iteration over the batches of an EVD. */
+export interface Batches extends AsyncIterableIterator<Batch, undefined> {
+  /** Gives the EVD back. */
+  return(): Promise<IteratorResult<Batch, undefined>>;
+}
+
 /** The EVD's side of an iteration. */
 export interface IterationHost extends BatchSource {
   /** @throws DatError DAT_INVALID_STATE while something else takes the events */
@@ -27,7 +33,7 @@ export interface IterationHost extends BatchSource {
  * loop has not read of its last batch. It is itself what waits on the EVD: a closure and an object
  * for each of its waits would cost half of one.
  */
-export class BatchIterator implements AsyncIterableIterator<Batch>, Waiting {
+export class BatchIterator implements Batches, Waiting {
   readonly threshold = 1;
   private state: 'new' | 'under way' | 'over' = 'new';
   /** The last batch. */

@@ -48,6 +48,9 @@ export class HcaCounters {
   /** Packets repeated after silence, before an ACK timeout. */
   earlyRepeats = 0;
   duplicateRequests = 0;
+  /** READs and atomics of peers that were executed here; a repeated one is none of them. */
+  readsAnswered = 0;
+  atomicsAnswered = 0;
   localErrors = 0;
   completions = 0;
   cqOverruns = 0;

@@ -81,6 +81,7 @@ export class RcReads {
     const at = this.keep(resource, RESOURCE.READ, count);
     this.keepRange(at, lo, hi, key, length);
     qp.hca.pacer.readStreams.onRead(length, qp.hca.nowUs);
+    qp.hca.counters.readsAnswered += 1;
     this.owe(resource, at, 0, count);
   }
 
@@ -112,6 +113,7 @@ export class RcReads {
     if (OPERATION_OF[rx.opcode] === OPERATION.compareSwap) this.compareSwap(rx, header, at);
     else this.fetchAdd(rx, header, at);
     responder.noteExecuted(psn);
+    qp.hca.counters.atomicsAnswered += 1;
     this.owe(resource, at, 0, 1);
   }
 

@@ -155,6 +155,7 @@ describe('RC: an atomic', () => {
     for (const i of [2, 0, 3, 1]) assert.deepEqual(here.say(requests[i]!), [first[i]]);
     assert.equal(here.word, word);
     assert.equal(here.counters.duplicateRequests, 8);
+    assert.equal(here.counters.atomicsAnswered, requests.length);
     assert.equal(here.counters.drops.replayUnknown, 0);
   });
 

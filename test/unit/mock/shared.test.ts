@@ -5,7 +5,11 @@ import { connect, type Connection, listen } from '../../../core/flow/index.js';
 import { DEVICE, MAD, QpType } from '../../../core/spi/index.js';
 import { icrcPacket, writeIcrc } from '../../../providers/hca/wire/icrc.js';
 import { Fabric, mock, type MockNode } from '../../../providers/mock/index.js';
-import { ICRC_BYTES, type WirePacket } from '../../../providers/mock/wire-packet.js';
+import {
+  ICRC_BYTES,
+  type TappedPacket,
+  type WirePacket,
+} from '../../../providers/mock/wire-packet.js';
 import { drain, texts } from '../../support/fake-endpoints.js';
 import { openMock } from './container.js';
 
@@ -88,8 +92,8 @@ async function exchange(conn: Connection, lengthBytes: number): Promise<void> {
 }
 
 /** A copy for another slot, with an ICRC that is right. */
-function readdressed(fabric: Fabric, packet: WirePacket, slot: number): WirePacket {
-  const twin = fabric.pool.copy(packet);
+function readdressed(fabric: Fabric, packet: TappedPacket, slot: number): WirePacket {
+  const twin = fabric.pool.copy(packet as WirePacket);
   const { buffer, view, length, flow } = twin;
   view.setUint8(5, slot);
   const end = length - ICRC_BYTES;

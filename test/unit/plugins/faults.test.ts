@@ -5,9 +5,9 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { WcStatus, WrOpcode } from 'dapl/spi';
 import type { CompliancePair } from 'dapl/testing';
 import { assertSameBytes, connected, fillPattern } from '../../compliance/suite/peer.js';
-import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/four-providers.js';
+import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/every-provider.js';
 
-const WITH_PORT = ['mock', 'softroce'];
+const WITH_PORT = ['mock', 'softroce', 'softroce, on node:dgram'];
 /** Six packets of the longest that there are. */
 const LENGTH = 300_000;
 

@@ -11,7 +11,7 @@ import { faults } from 'dapl/plugins/faults';
 import { type ConfiguredProvider, WcStatus, WrOpcode } from 'dapl/spi';
 import * as promClient from 'prom-client';
 import { connected } from '../../compliance/suite/peer.js';
-import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/four-providers.js';
+import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/every-provider.js';
 
 /** One message from active to passive, which stay open while `during` looks. */
 async function oneMessage(pair: ProviderPair, during = async (): Promise<void> => undefined) {
@@ -91,6 +91,24 @@ describe('Metrics of a provider', () => {
       assert.match(await counters(), /name="sentPackets"\} [1-9]/);
     });
     assert.doesNotMatch(await counters(), /sentPackets/);
+  });
+
+  it('count the READs and atomics that peers have had answered', async () => {
+    const register = new promClient.Registry();
+    const pair = PROVIDER_PAIRS['mock']!();
+    const passive = metrics(pair.passive, toPrometheus(promClient, { register }));
+    await withAdapters({ ...pair, passive }, async (opened) => {
+      const { active: a, passive: b } = await connected(opened);
+      for (const cookie of [1, 2]) {
+        a.ep.postRdmaRead([a.lmr.segment(0, 40)], cookie, b.remote());
+        await a.expect(`dto ${cookie} SUCCESS`);
+      }
+      a.ep.postFetchAdd(a.lmr.segment(0, 8), 3, b.remote(), 1n);
+      await a.expect('dto 3 SUCCESS');
+      const text = await register.getSingleMetricAsString(METRICS.deviceCounters.name);
+      assert.match(text, /name="readsAnswered"\} 2\n/);
+      assert.match(text, /name="atomicsAnswered"\} 1\n/);
+    });
   });
 
   it('go to a meter of OpenTelemetry', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { trace, type TraceEntry, traceLine } from 'dapl/plugins/trace';
 import { connected } from '../../compliance/suite/peer.js';
-import { PROVIDER_PAIRS, withAdapters } from '../../support/four-providers.js';
+import { PROVIDER_PAIRS, withAdapters } from '../../support/every-provider.js';
 
 describe('A traced provider', () => {
   for (const [name, pairOf] of Object.entries(PROVIDER_PAIRS)) {

@@ -5,7 +5,7 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { DEVICE, type PacketPort, WcStatus, WrOpcode } from 'dapl/spi';
 import { decorate, decorateModule, observe, type ObservedCompletion } from 'dapl/spi/decorators';
 import { connected } from '../../../compliance/suite/peer.js';
-import { PROVIDER_PAIRS, withAdapters } from '../../../support/four-providers.js';
+import { PROVIDER_PAIRS, withAdapters } from '../../../support/every-provider.js';
 
 describe('A decorated provider', () => {
   for (const [name, pairOf] of Object.entries(PROVIDER_PAIRS)) {

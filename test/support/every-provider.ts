@@ -28,6 +28,11 @@ export const PROVIDER_PAIRS: Readonly<Record<string, () => ProviderPair>> = {
     passive: softroce({ addresses: [loopback(2, 92)] }),
     passiveAddress: loopback(2, 92),
   }),
+  'softroce, on node:dgram': () => ({
+    active: softroce({ addresses: [loopback(2, 93)], port: 'dgram' }),
+    passive: softroce({ addresses: [loopback(2, 94)], port: 'dgram' }),
+    passiveAddress: loopback(2, 94),
+  }),
   'verbs without hardware': () => {
     const [fake, cm] = [fakeVerbs(), loadCmFake()];
     fake.restore();
