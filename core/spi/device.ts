@@ -352,6 +352,11 @@ export interface QueuePair {
    * NAK), and has not been taken since. A device that keeps no note of it leaves it out.
    */
   readonly lacksReceive?: boolean;
+  /**
+   * An XRC target that no connection manager of this process can answer for: its numbers travel
+   * out of band. Absent elsewhere.
+   */
+  readonly connectsByNumbers?: boolean;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   /**

@@ -15,9 +15,10 @@ export class Program {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
 
-  constructor(user?: number) {
+  /** @param path default the program that echoes */
+  constructor(user?: number, path = PROGRAM) {
     const options = user === undefined ? {} : { uid: user, gid: user, cwd: '/' };
-    this.child = spawn(process.execPath, [PROGRAM], {
+    this.child = spawn(process.execPath, [path], {
       stdio: ['pipe', 'pipe', process.env['DAPL_TEST_LOG'] ? 'inherit' : 'ignore'],
       ...options,
     });

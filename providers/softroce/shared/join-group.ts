@@ -27,6 +27,10 @@ export interface JoinOptions {
 export interface JoinedGroup {
   readonly share: DeviceShare;
   readonly port: PortGroup;
+  /** Of the group: others of its processes have it, too. */
+  readonly name: string;
+  /** What waits for the group in this thread is seen to: for a caller that blocks the event loop. */
+  readonly turn: () => void;
   /** The device is there. */
   serve(device: DeviceOfGroup): void;
   /** Its sockets are read no more. Idempotent. */
@@ -61,6 +65,8 @@ export async function joinGroup(options: JoinOptions): Promise<JoinedGroup> {
   return {
     share: new SharedDevice(membership, member, new NameLock(addon, host.names.lock)),
     port: { slot, descriptors, onClosed: leave },
+    name: host.names.broker,
+    turn: () => host.turn(),
     serve: ({ cm, node, logger }) => {
       host.device = {
         disconnect: (record) => cm.disconnectFor?.(record),

@@ -1,0 +1,164 @@
+/** The host's objects on its device: memory of the openers, their receive queues, and the targets. */
+import {
+  type AsyncEventType,
+  type CompletionQueue,
+  type ProtectionDomain,
+  QpType,
+  type QueuePair,
+  type QueuePairAttributes,
+  SpiError,
+} from '../../../core/spi/index.js';
+import { TARGET_CAPABILITIES } from '../../../plugins/xrc/index.js';
+import type { HcaDevice } from '../../hca/index.js';
+import type { Hca } from '../../hca/hca.js';
+import { hostSharedReceiveQueue } from '../../hca/xrc/hosted-receives.js';
+import type { Domain } from '../../hca/memory/domain.js';
+import type { SoftXrcDomain } from '../../hca/srq/xrc-domain.js';
+import type {
+  HostedObject,
+  HostedQueue,
+  HostedSpace,
+  HostedTargetObject,
+  HostObjects,
+  QueueEvents,
+} from './host-domain.js';
+import type { Request } from './messages.js';
+import { queueRings, queueRingsBytes } from './rings.js';
+
+type Of<Name> = Extract<Request, { readonly op: Name }>;
+
+/** How memory of other processes is mapped. */
+export interface MemoryMapper {
+  /** As `Device.shareMemory`. */
+  shareMemory(name: string, lengthBytes: number): ArrayBuffer;
+  mapSharedTable(descriptor: number, lengthBytes: number): ArrayBuffer;
+}
+
+export class DeviceObjects implements HostObjects {
+  private readonly domain: SoftXrcDomain;
+  private readonly pd: ProtectionDomain;
+  /** In which nothing ever appears: a queue pair has one. */
+  private readonly cq: CompletionQueue;
+
+  constructor(
+    private readonly device: HcaDevice,
+    private readonly memory: MemoryMapper,
+  ) {
+    this.domain = device.createXrcDomain() as SoftXrcDomain;
+    this.pd = device.createProtectionDomain();
+    this.cq = device.createCompletionQueue({
+      minEntries: 1,
+      onNotify: () => undefined,
+      onEvent: () => undefined,
+    });
+  }
+
+  createSpace(): HostedSpace {
+    return new Space(this.device, this.memory, this.domain);
+  }
+
+  createTarget(onEvent: (event: AsyncEventType) => void): HostedTargetObject {
+    const { pd, cq, domain } = this;
+    const qp = this.device.createQueuePair({
+      ...TARGET_CAPABILITIES,
+      type: QpType.XRC_TGT,
+      pd,
+      sendCq: cq,
+      receiveCq: cq,
+      context: 0,
+      onEvent,
+      xrcDomain: domain,
+    });
+    return new HostedQp(qp);
+  }
+}
+
+class HostedQp implements HostedTargetObject {
+  constructor(private readonly qp: QueuePair) {}
+
+  get qpn(): number {
+    return this.qp.qpn;
+  }
+
+  modify(attributes: object): void {
+    this.qp.modify(attributes as QueuePairAttributes);
+  }
+
+  query(): object {
+    return this.qp.query();
+  }
+
+  destroy(): void {
+    this.qp.destroy();
+  }
+}
+
+class Space implements HostedSpace {
+  private readonly pd: Domain;
+  private readonly hca: Hca;
+
+  constructor(
+    private readonly device: HcaDevice,
+    private readonly memory: MemoryMapper,
+    private readonly domain: SoftXrcDomain,
+  ) {
+    this.pd = device.createProtectionDomain() as Domain;
+    this.hca = device.hca;
+  }
+
+  addRegion(request: Of<'addRegion'>): HostedObject {
+    const { key, access, iova, name, memoryBytes, offset, lengthBytes } = request;
+    if (offset + lengthBytes > memoryBytes) {
+      throw new SpiError('EINVAL', `${offset} + ${lengthBytes} of ${memoryBytes} bytes`);
+    }
+    const memory = this.memory.shareMemory(name, memoryBytes);
+    const bytes = new Uint8Array(memory, offset, lengthBytes);
+    return this.hca.memory.register(this.pd, bytes, access, iova, key);
+  }
+
+  addQueue(request: Of<'addQueue'>, descriptor: number, events: QueueEvents): HostedQueue {
+    const { srqn, maxWr, maxSge } = request;
+    const { maxSge: mostSge, maxSharedReceiveQueueWr: mostWr } = this.device.attributes;
+    if (maxWr < 1 || maxWr > mostWr || maxSge > mostSge) {
+      throw new SpiError(
+        'EINVAL',
+        `${maxWr} receives of ${maxSge} segments: ${mostWr}, ${mostSge}`,
+      );
+    }
+    const memory = this.memory.mapSharedTable(descriptor, queueRingsBytes(maxWr, maxSge));
+    const rings = queueRings(memory, maxWr, maxSge);
+    const cq = this.device.createCompletionQueue({
+      minEntries: rings.completions.entries,
+      onNotify: () => {
+        events.onCompletions();
+        cq.arm(false);
+      },
+      onEvent: () => undefined,
+    });
+    cq.arm(false);
+    const { receives, completions } = rings;
+    try {
+      const srq = hostSharedReceiveQueue(
+        this.hca,
+        { pd: this.pd, maxWr, maxSge, onEvent: events.onEvent, xrc: { domain: this.domain, cq } },
+        { srqn, receives, completions },
+      );
+      return {
+        look: () => srq.ringDoorbell(),
+        setLimit: (limit) => srq.setLimit(limit),
+        fail: () => srq.onCqOverrun(),
+        destroy: () => {
+          srq.destroy();
+          cq.destroy();
+        },
+      };
+    } catch (error) {
+      cq.destroy();
+      throw error;
+    }
+  }
+
+  destroy(): void {
+    this.pd.destroy();
+  }
+}
