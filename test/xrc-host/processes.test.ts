@@ -57,7 +57,7 @@ describe('XRC domains between processes', function () {
     return { first: first.program, second: second.program, sender, srqns, target, address, key };
   }
 
-  it('one connection reaches the receivers of both: sends and RDMA, into the memory of each', async () => {
+  it('one connection reaches both: sends and RDMA, into the memory of each', async () => {
     const { first, second, sender, srqns } = await reach();
     for (const [i, program] of [first, second].entries()) {
       for (let n = 1; n <= 40; n++) {
@@ -77,7 +77,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`write ${srqns[1]} ${foreign} wrong`), 'REMOTE_ACCESS');
   });
 
-  it('the target outlives its creator, who is the broker and is killed, while another is registered', async () => {
+  it('a target outlives its creator, the broker, while another is registered', async () => {
     const { first, second, sender, srqns, target } = await reach();
     assert.equal(await second.ask(`register ${target}`), 'registered');
     await first.kill();
@@ -90,7 +90,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`send ${srqns[1]} late`), 'TRANSPORT');
   });
 
-  it('unregistering is destroying, for the last one only; others keep it', async () => {
+  it('unregistering is destroying, for the last one only', async () => {
     const { first, second, sender, srqns, target } = await reach();
     await second.ask(`register ${target}`);
     assert.equal(await first.ask(`unregister ${target}`), 'unregistered');
@@ -101,7 +101,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`send ${srqns[0]} late`), 'TRANSPORT');
   });
 
-  it('a target that its domain owns stays without consumers, and ends with the domain', async () => {
+  it('a target that its domain owns needs no consumers, and ends with the domain', async () => {
     const { first, second, sender, srqns, target } = await reach('domain');
     assert.match(await first.ask(`unregister ${target}`), /DAT_INVALID_PARAMETER/);
     assert.equal(await sender.ask(`send ${srqns[0]} owned`), 'SUCCESS');
@@ -191,7 +191,7 @@ function hostsOf(address: string): number[] {
     .map(Number)
     .filter((pid) => {
       const command = commandOf(pid);
-      return command.includes('xrc-host/main.js') && command.includes(`"${address}"`);
+      return command.includes('xrc-host-program.js') && command.includes(`"${address}"`);
     });
 }
 

@@ -150,7 +150,9 @@ export class XrcDomain extends Handle {
       qp.destroy();
       throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
         operation,
-        message: `targets of domain ${show(this.key ?? '')} are another process's: no connection manager answers for them`,
+        message:
+          `targets of domain ${show(this.key ?? '')} are another process's: ` +
+          'no connection manager answers for them',
         hint: 'pass the numbers out of band: domain.createTarget() and initiator.attach()',
       });
     }

@@ -1,17 +1,16 @@
-/** The host's objects on its device: memory of the openers, their receive queues, and the targets. */
+/** The host's objects on its device: openers' memory and receive queues, and the targets. */
 import {
   type AsyncEventType,
   type CompletionQueue,
   type ProtectionDomain,
   QpType,
   type QueuePair,
-  type QueuePairAttributes,
   SpiError,
 } from '../../../core/spi/index.js';
 import { TARGET_CAPABILITIES } from '../../../plugins/xrc/index.js';
 import type { HcaDevice } from '../../hca/index.js';
 import type { Hca } from '../../hca/hca.js';
-import { hostSharedReceiveQueue } from '../../hca/xrc/hosted-receives.js';
+import { hostSharedReceiveQueue } from '../../hca/hosted-receives.js';
 import type { Domain } from '../../hca/memory/domain.js';
 import type { SoftXrcDomain } from '../../hca/srq/xrc-domain.js';
 import type {
@@ -81,7 +80,7 @@ class HostedQp implements HostedTargetObject {
   }
 
   modify(attributes: object): void {
-    this.qp.modify(attributes as QueuePairAttributes);
+    this.qp.modify(attributes);
   }
 
   query(): object {
@@ -140,7 +139,13 @@ class Space implements HostedSpace {
     try {
       const srq = hostSharedReceiveQueue(
         this.hca,
-        { pd: this.pd, maxWr, maxSge, onEvent: events.onEvent, xrc: { domain: this.domain, cq } },
+        {
+          pd: this.pd,
+          maxWr,
+          maxSge,
+          onEvent: (event) => events.onEvent(event),
+          xrc: { domain: this.domain, cq },
+        },
         { srqn, receives, completions },
       );
       return {

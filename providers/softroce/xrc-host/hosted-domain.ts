@@ -1,4 +1,4 @@
-/** A domain that a host process has, as an opener's device has it: what is asked of it is asked there. */
+/** A domain that a host process has, as an opener's device has it: what it does is done there. */
 import {
   AsyncEventType,
   type QueuePair,

@@ -49,8 +49,8 @@ export class Mirror implements RegionMirror {
     if (this.names.of(memory.buffer) !== undefined) return;
     throw new SpiError(
       'EOPNOTSUPP',
-      `${memory.byteLength} bytes of ordinary memory: the zone has a receive queue in an XRC domain ` +
-        'that processes share, whose host cannot reach them',
+      `${memory.byteLength} bytes of ordinary memory: the zone has a receive queue in an XRC ` +
+        'domain that processes share, whose host cannot reach them',
       { hint: "allocate them as shared memory: ia.allocate(bytes, { pz, shared: 'name' })" },
     );
   }

@@ -7,20 +7,26 @@ import { fileURLToPath } from 'node:url';
 import { show } from '../../../core/spi/checks/index.js';
 import { SpiError, type XrcSharing } from '../../../core/spi/index.js';
 import type { Hca } from '../../hca/hca.js';
-import type { UnixSocket } from '../../host/index.js';
-import type { NativeAddon } from '../native-addon.js';
+import type { UnixSocket, UnixSockets } from '../../host/index.js';
 import { sleep } from './host-link.js';
 import { HostedDomain } from './hosted-domain.js';
 import type { SharedNames } from './mirror.js';
 
-const PROGRAM = fileURLToPath(new URL('main.js', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../xrc-host-program.js', import.meta.url));
 /** Node starts, joins the group of the address and opens a device. */
 const START_MS = 20_000;
 const SLEEP_MS = 2;
 const DIGITS = 16;
 
+/** What the native addon has for it. */
+export type XrcHostAddon = Pick<UnixSockets, 'connectUnix'> & {
+  createSharedTable(name: string, lengthBytes: number): Table;
+  closeDescriptor(descriptor: number): void;
+};
+type Table = { readonly memory: ArrayBuffer; readonly descriptor: number };
+
 export interface XrcHostInit {
-  readonly addon: NativeAddon;
+  readonly addon: XrcHostAddon;
   /** Of the group of processes that share the device. */
   readonly groupName: string;
   /** Lets the group's broker, which may be in this thread, answer the host that starts. */
@@ -96,7 +102,7 @@ function fileDigest(key: string): string {
   return createHash('sha256').update(`${stats.dev}:${stats.ino}`).digest('hex').slice(0, DIGITS);
 }
 
-function connectTo(addon: NativeAddon, name: string, key: string): UnixSocket | undefined {
+function connectTo(addon: XrcHostAddon, name: string, key: string): UnixSocket | undefined {
   let socket: UnixSocket;
   try {
     socket = addon.connectUnix(name);

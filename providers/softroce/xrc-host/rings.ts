@@ -1,4 +1,4 @@
-/** Memory of an XRC receive queue that an opener and the host share: three rings, one after another. */
+/** Memory of an XRC receive queue that opener and host share: three rings, one after another. */
 import {
   CQE_BYTES,
   Ring,

@@ -1,15 +1,15 @@
 /**
- * The process that hosts an XRC domain: `node main.js '{"name", "options"}'`. Its name is there
+ * The process that hosts an XRC domain: `node FILE '{"name", "options"}'`. Its name is there
  * before its device is, so that of two that start at once one ends at once; it ends with its last
  * opener.
  */
-import { openIa } from '../../../core/index.js';
-import { definePlugin, SpiError } from '../../../core/spi/index.js';
-import type { UnixListener } from '../../host/index.js';
-import { SOFTROCE_META, type SoftroceOptions, softroceInstance } from '../instance.js';
-import { loadNativeAddon, type NativeAddon } from '../native-addon.js';
-import { DeviceObjects } from './host-objects.js';
-import { Server } from './server.js';
+import { openIa } from '../../core/index.js';
+import { definePlugin, SpiError } from '../../core/spi/index.js';
+import type { UnixListener } from '../host/index.js';
+import { SOFTROCE_META, type SoftroceOptions, softroceInstance } from './instance.js';
+import { loadNativeAddon, type NativeAddon } from './native-addon.js';
+import { DeviceObjects } from './xrc-host/host-objects.js';
+import { Server } from './xrc-host/server.js';
 
 const BACKLOG = 64;
 /** What waits for nothing ends. */

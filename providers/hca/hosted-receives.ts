@@ -4,11 +4,11 @@ import {
   type SharedReceiveQueueInit,
   type SharedReceiveRing,
   SpiError,
-} from '../../../core/spi/index.js';
-import type { SoftCompletionQueue } from '../completions/completion-queue.js';
-import type { Hca } from '../hca.js';
-import { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
-import { countSharedReceives } from '../uses.js';
+} from '../../core/spi/index.js';
+import type { SoftCompletionQueue } from './completions/completion-queue.js';
+import type { Hca } from './hca.js';
+import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
+import { countSharedReceives } from './uses.js';
 
 export interface HostedReceives {
   /** Of the process that made the queue, which has given out the number. */
