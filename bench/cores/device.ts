@@ -25,8 +25,10 @@ export async function openDevice(
   memory: SharedArrayBuffer,
   onFinished: (count: number) => void,
 ): Promise<Give> {
-  const { role, local, remote, messageBytes, depth } = job;
-  const ia = await openIa(softroce({ addresses: [local], shm: false }));
+  const { role, mode, local, remote, messageBytes, depth, thread } = job;
+  const shared = mode === 'slots';
+  const ia = await openIa(softroce({ addresses: [local], shm: false, ...(shared && { shared }) }));
+  const connQual = CONN_QUAL + thread;
   const pz = ia.createPz();
   const privileges = MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE;
   const lmr = ia.createLmr(new Uint8Array(memory), { pz, privileges });
@@ -53,10 +55,10 @@ export async function openDevice(
     else if (role === 'client') throw new Error(`a SEND: ${nameOf(DatDtoStatus, failed)}`);
   });
   if (role === 'client') {
-    ep.connect({ address: remote, connQual: CONN_QUAL, timeoutMs: CONNECT_TIMEOUT_MS });
+    ep.connect({ address: remote, connQual, timeoutMs: CONNECT_TIMEOUT_MS });
     await established(ep);
   } else {
-    ia.createPsp({ connQual: CONN_QUAL }).requests$.subscribe(({ cr }) => cr?.accept(ep));
+    ia.createPsp({ connQual }).requests$.subscribe(({ cr }) => cr?.accept(ep));
   }
   return give;
 }

@@ -1,6 +1,9 @@
 /** One end of a pair, as its process and its device are told, and what it reports. */
-export const MODES = ['one thread', 'worker'] as const;
-/** Where the device lives: with its consumer, or on a worker thread that shares memory with it. */
+/**
+ * Where the device lives: with its consumer, or on a worker thread that shares memory with it. Or
+ * all pairs are threads of two processes, each with a device that has a slot of one address.
+ */
+export const MODES = ['one thread', 'worker', 'slots'] as const;
 export type Mode = (typeof MODES)[number];
 
 export interface Job {
@@ -15,6 +18,10 @@ export interface Job {
   readonly checksum: boolean;
   /** Of the client's measurement. */
   readonly seconds: number;
+  /** Pairs of the process, in mode `slots`; 1 in others. */
+  readonly threads: number;
+  /** Which of them this is, from 0. */
+  readonly thread: number;
 }
 
 export interface Result {

@@ -1,7 +1,8 @@
 /**
  * Whether it pays to have the device on a worker thread of its own, which shares memory with the
  * consumer: SENDs over softroce between two processes, or two such pairs at once; both ends either
- * way. The system places the threads.
+ * way. And what it costs to have the pairs on threads of two processes, which share an address for
+ * each process. The system places the threads.
  *
  *   npm run bench:cores -- [--rounds N] [--seconds S] [--markdown]
  */
@@ -47,9 +48,10 @@ export async function measure(
   network = '127.0.0',
 ): Promise<Throughput> {
   const { pairs, ...rest } = load;
-  const runs = Array.from({ length: pairs }, (_, i) => {
+  const threads = mode === 'slots' ? pairs : 1;
+  const runs = Array.from({ length: pairs / threads }, (_, i) => {
     const ends = [`${network}.${2 * i + 1}`, `${network}.${2 * i + 2}`] as const;
-    return runPair({ ...rest, mode, seconds }, ...ends);
+    return runPair({ ...rest, mode, seconds, threads, thread: 0 }, ...ends);
   });
   const results = (await Promise.all(runs)).flat();
   const clients = results.filter((_, i) => i % 2 === 0);
@@ -109,33 +111,38 @@ function positive(text: string): number {
 
 async function main(): Promise<void> {
   const { rounds, seconds, markdown } = new Command('bench:cores')
-    .description('a device on the thread of its consumer, or on a worker thread')
+    .description('a device on the thread of its consumer, on a worker thread, or a slot a thread')
     .option('--rounds <n>', 'interleaved rounds', positive, 6)
     .option('--seconds <s>', 'of each measurement', positive, 0.6)
     .option('--markdown', 'prints the table as Markdown')
     .parse()
     .opts<{ rounds: number; seconds: number; markdown?: true }>();
   process.stdout.write(`${availableParallelism()} cores, ${rounds} rounds\n`);
-  const headings = ['SEND', 'pairs', 'consumer', ...MODES, 'worker / one thread', 'CPU'];
+  const others = MODES.slice(1);
+  const headings = [
+    ...['SEND', 'pairs', 'consumer', ...MODES],
+    ...others.flatMap((mode) => [`${mode} / one thread`, 'CPU']),
+  ];
   const rows: string[][] = [];
   for (const load of LOADS) {
-    const one: Throughput[] = [];
-    const worker: Throughput[] = [];
+    const found = new Map<Mode, Throughput[]>(MODES.map((mode) => [mode, []]));
     for (let round = 0; round < rounds; round++) {
-      one.push(await measure(load, 'one thread', seconds));
-      worker.push(await measure(load, 'worker', seconds));
+      for (const mode of MODES) found.get(mode)!.push(await measure(load, mode, seconds));
     }
-    const ratios = (of: keyof Throughput): number[] => worker.map((m, i) => m[of] / one[i]![of]);
+    const one = found.get('one thread')!;
+    const ratios = (mode: Mode, of: keyof Throughput): number[] =>
+      found.get(mode)!.map((m, i) => m[of] / one[i]![of]);
     const speed = (all: readonly Throughput[]): string =>
       `${figure(median(all.map((m) => m.gbPerSecond)))} GB/s`;
     rows.push([
       `${String(load.messageBytes)} B`,
       String(load.pairs),
       load.checksum ? 'CRC-32 of each' : '',
-      speed(one),
-      speed(worker),
-      range(ratios('gbPerSecond')),
-      range(ratios('cpuPerGib')),
+      ...MODES.map((mode) => speed(found.get(mode)!)),
+      ...others.flatMap((mode) => [
+        range(ratios(mode, 'gbPerSecond')),
+        range(ratios(mode, 'cpuPerGib')),
+      ]),
     ]);
   }
   process.stdout.write(`${layOut(headings, rows, markdown ? 'markdown' : 'text')}\n`);

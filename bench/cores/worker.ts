@@ -5,70 +5,49 @@
 import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { crc32 } from 'node:zlib';
-import { StreamClock } from '../compare/stream-clock.js';
 import type { DeviceThreadData } from './device-thread.js';
-import { openDevice } from './device.js';
+import { Consumer, memoryOf } from './consumer.js';
 import { FINISHED, GIVEN, type Job, type Result, WORDS } from './job.js';
+import { onOneThread } from './one-thread.js';
 
 /** How long a consumer that has nothing to do sleeps before it looks whether it is to end. */
 const LOOK_MS = 20;
 /** Times that it is woken between two turns of its event loop. */
 const LOOKS = 64;
 
-class Consumer {
-  over = false;
-  private messages = 0;
-  private readonly clock: StreamClock;
-  private readonly cpuBefore = process.cpuUsage();
-
-  constructor(
-    private readonly job: Job,
-    private readonly bytes: Uint8Array,
-  ) {
-    this.clock = new StreamClock(job.seconds);
-  }
-
-  /** Uses the next `count` messages, in their order. */
-  take(count: number): void {
-    const { messageBytes, depth, checksum, role } = this.job;
-    for (let i = 0; i < count; i++) {
-      const at = (this.messages % depth) * messageBytes;
-      if (checksum) crc32(this.bytes.subarray(at, at + messageBytes));
-      this.messages += 1;
-    }
-    if (role === 'client' && this.clock.isOver(this.messages)) this.over = true;
-  }
-
-  result(): Result {
-    const count = this.clock.count(this.messages);
-    const { user, system } = process.cpuUsage(this.cpuBefore);
-    return { ...count, cpuSeconds: (user + system) / 1e6 };
-  }
-}
-
 /** What is told to a process of its parent: a server ends. */
 function onStop(stop: () => void): void {
   process.once('message', stop);
 }
 
-async function onOneThread(job: Job, memory: SharedArrayBuffer): Promise<Result> {
-  const bytes = new Uint8Array(memory);
-  let consumer = new Consumer(job, bytes);
-  let end = (): void => undefined;
-  const ended = new Promise<void>((resolve) => (end = resolve));
-  const give = await openDevice(job, memory, (count) => {
-    consumer.take(count);
-    if (consumer.over) end();
-    else give(count);
+/** A thread for each pair. */
+async function inSlots(all: Job): Promise<Result> {
+  const threads = Array.from({ length: all.threads }, (_, thread) => {
+    const workerData: Job = { ...all, thread };
+    return new Worker(new URL('slot-thread.js', import.meta.url), { workerData });
   });
-  // Connecting does not count.
-  consumer = new Consumer(job, bytes);
-  onStop(end);
-  give(job.depth);
+  const opened = threads.map((thread) => once(thread, 'message'));
+  // A thread may be through before another has begun.
+  const results = threads.map(async (thread, i) => {
+    await opened[i];
+    const [result] = (await once(thread, 'message')) as [Result];
+    return result;
+  });
+  await Promise.all(opened);
+  // Starting threads does not count.
+  const before = process.cpuUsage();
+  onStop(() => threads.forEach((thread) => thread.postMessage('stop')));
   process.send?.('open');
-  await ended;
-  return consumer.result();
+  const each = await Promise.all(results);
+  const { user, system } = process.cpuUsage(before);
+  const sum = (of: (result: Result) => number): number => each.reduce((all, r) => all + of(r), 0);
+  const seconds = sum((result) => result.seconds) / each.length;
+  return {
+    messages: sum(({ messages }) => messages),
+    counted: sum((result) => (result.counted / result.seconds) * seconds),
+    seconds,
+    cpuSeconds: (user + system) / 1e6,
+  };
 }
 
 async function overThreads(job: Job, memory: SharedArrayBuffer): Promise<Result> {
@@ -96,10 +75,19 @@ async function overThreads(job: Job, memory: SharedArrayBuffer): Promise<Result>
   return consumer.result();
 }
 
+function perform(job: Job): Promise<Result> {
+  switch (job.mode) {
+    case 'slots':
+      return inSlots(job);
+    case 'worker':
+      return overThreads(job, memoryOf(job));
+    case 'one thread':
+      return onOneThread(job, onStop, () => process.send?.('open'));
+  }
+}
+
 process.once('disconnect', () => process.exit(0));
 const job = JSON.parse(process.argv[2] ?? '') as Job;
-const memory = new SharedArrayBuffer(job.depth * job.messageBytes);
-new Uint8Array(memory).fill(1);
-const result = await (job.mode === 'worker' ? overThreads : onOneThread)(job, memory);
+const result = await perform(job);
 // The benchmark ends this process when it has read that; or it has gone itself.
 process.send?.(result);

@@ -2,11 +2,14 @@
  * A disk over iSER beside the same disk over iSCSI/TCP, by the same code: our initiator in this
  * process, our target in another one, blocks in its memory, softroce on loopback.
  *
- *   npm run bench:storage -- [--rounds N] [--seconds S] [--only TEXT] [--peer URL] [--json FILE]
+ *   npm run bench:storage -- [--rounds N] [--seconds S] [--only TEXT] [--shm] [--peer URL]
+ *     [--json FILE]
  *
  * A round measures each cell with all contenders, one right after the other; ratios are of the same
- * round. `--peer [NAME=]iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there
- * already, as LIO in the guest; again for more. `--no-own` leaves ours out.
+ * round. `--shm` lets softroce have its packets in memory that both processes share, as it does by
+ * default on one machine; without it they are UDP datagrams, as between machines.
+ * `--peer [NAME=]iser://ADDRESS[:PORT]/TARGET` (or `tcp://`) adds a target that is there already,
+ * as LIO in the guest; again for more. `--no-own` leaves ours out.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,6 +35,7 @@ interface Given {
   readonly local?: string;
   readonly peer: readonly Contender[];
   readonly own: boolean;
+  readonly shm: boolean;
   readonly json?: string;
 }
 
@@ -53,9 +57,9 @@ function peer(text: string, before: readonly Contender[]): readonly Contender[] 
 }
 
 /** Ours: the process, and both ways to it. */
-async function startOwn(address: string): Promise<[ChildProcess, Contender[]]> {
+async function startOwn(address: string, shm: boolean): Promise<[ChildProcess, Contender[]]> {
   const worker = fileURLToPath(new URL('worker.js', import.meta.url));
-  const child = fork(worker, [address, String(DISK_BYTES)]);
+  const child = fork(worker, [address, String(DISK_BYTES), shm ? 'shm' : 'udp']);
   const [message] = (await once(child, 'message')) as [{ target: string; tcpPort: number }];
   const { target, tcpPort } = message;
   return [
@@ -68,11 +72,11 @@ async function startOwn(address: string): Promise<[ChildProcess, Contender[]]> {
 }
 
 async function measure(given: Given): Promise<void> {
-  const { rounds, seconds, only, network, own, json, local = `${network}.1` } = given;
-  const [child, ours] = own ? await startOwn(`${network}.2`) : [undefined, []];
+  const { rounds, seconds, only, network, own, shm, json, local = `${network}.1` } = given;
+  const [child, ours] = own ? await startOwn(`${network}.2`, shm) : [undefined, []];
   pin(process.pid, 0);
   pin(child?.pid, 1);
-  const ia = await openIa(softroce({ addresses: [local], shm: false }));
+  const ia = await openIa(softroce({ addresses: [local], shm }));
   const contenders = [...ours, ...given.peer];
   const disks = new Map<Contender, Disk>();
   for (const contender of contenders) {
@@ -125,6 +129,7 @@ await new Command('bench:storage')
   .option('--network <a.b.c>', 'loopback addresses of both sides', '127.0.88')
   .option('--local <address>', 'own address towards --peer')
   .option('--peer <url>', 'a target that is there already', peer, none)
+  .option('--shm', 'packets in shared memory', false)
   .option('--no-own', 'without our target')
   .option('--json <file>', 'all samples')
   .action(measure)

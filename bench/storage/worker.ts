@@ -4,10 +4,10 @@ import { softroce } from 'dapl/providers/softroce';
 import { IscsiTarget, MemoryBackend } from '../../samples/iser/index.js';
 
 /** What the process is told by its arguments. */
-const [address = '127.0.0.2', sizeText = '67108864'] = process.argv.slice(2);
+const [address = '127.0.0.2', sizeText = '67108864', port = 'udp'] = process.argv.slice(2);
 const TARGET = 'iqn.2026-01.io.dapl:bench';
 
-const ia = await openIa(softroce({ addresses: [address], shm: false }));
+const ia = await openIa(softroce({ addresses: [address], shm: port === 'shm' }));
 const disk = new MemoryBackend({ sizeBytes: Number(sizeText), blockBytes: 512 });
 // Every page is there before it is measured.
 const zeroes = new Uint8Array(1 << 20);

@@ -58,8 +58,11 @@ export class FlowError extends Error {
 
   constructor(code: FlowCode, options: FlowErrorOptions) {
     const { operation, message, cause } = options;
+    const text = `${oneLine(operation)}: ${oneLine(message)}`;
+    const ending = ` [${code}]`;
+    // The text of a DatError that is the cause ends with its code.
     super(
-      `${oneLine(operation)}: ${oneLine(message)} [${code}]`,
+      text.endsWith(ending) ? text : text + ending,
       cause === undefined ? undefined : { cause },
     );
     this.code = code;

@@ -1,7 +1,7 @@
 /** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
 import type { DeviceLease } from '../dat/common/context.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
-import { integer, OBJECT, optional } from '../spi/checks/index.js';
+import { FUNCTION, integer, OBJECT, optional } from '../spi/checks/index.js';
 import { defaultLogger, LOGGER_KIND, loggerOf, type LogMethods } from '../log/index.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
@@ -22,6 +22,12 @@ export interface OpenIaOptions {
    * logs at debug only if its `isDebugEnabled` says so.
    */
   readonly logger?: LogMethods;
+  /**
+   * Stands over the provider, whatever name or package it came by:
+   * `(provider) => metrics(provider, sink)`. A device that is open is opened again with the same
+   * modules only, so this is for the first opening, or gives what it gave before.
+   */
+  readonly decorate?: (provider: ConfiguredProvider) => ConfiguredProvider;
   /** Events that `ia.asyncEvd` holds, 1 to 1,048,576; default 64. */
   readonly asyncEvdQlen?: number;
   /** Bound of `ia.close()` in milliseconds, 1 to 3,600,000; default 5000. */
@@ -34,6 +40,7 @@ const HOUR_MS = 3_600_000;
 const OPEN_OPTIONS = {
   modules: optional(OBJECT),
   logger: optional(LOGGER_KIND),
+  decorate: optional(FUNCTION),
   asyncEvdQlen: optional(integer(1, 2 ** 20)),
   closeTimeoutMs: optional(integer(1, HOUR_MS)),
 };

@@ -5,7 +5,7 @@
  */
 import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
-import { checkFields } from '../errors/guards.js';
+import { checkFields, checkParameter } from '../errors/guards.js';
 import { DatError } from '../errors/index.js';
 import { FUNCTION, type Kinds, kindOf, LIST, optional, show, showAs } from '../spi/checks/index.js';
 import {
@@ -150,7 +150,7 @@ export class Registry {
     const { provider: plain, name, count } = await this.resolve('openIa', target);
     count(1);
     try {
-      const provider = this.decorate(plain);
+      const provider = this.decorate(decoratedBy(options, plain));
       return await open({ provider, name, modules, options, onClosed: () => count(-1) });
     } catch (error) {
       count(-1);
@@ -267,6 +267,25 @@ export async function openIa(
   options: OpenIaOptions = {},
 ): Promise<Ia> {
   return new Registry({}).openIa(provider, options);
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER where what it gives is no provider */
+function decoratedBy(
+  { decorate }: OpenIaOptions,
+  provider: ConfiguredPlugin<'provider'>,
+): ConfiguredPlugin<'provider'> {
+  if (decorate === undefined) return provider;
+  const decorated: unknown = decorate(provider);
+  const isProvider = isConfiguredPlugin(decorated) && decorated.meta.kind === 'provider';
+  checkParameter(
+    'openIa',
+    2,
+    'decorate',
+    decorated,
+    isProvider,
+    'a function that gives a provider',
+  );
+  return decorated as ConfiguredPlugin<'provider'>;
 }
 
 function isName(target: OpenTarget): target is string | IaName {

@@ -20,6 +20,8 @@ export class StaticProvider {
   constructor(
     private readonly entry: DatConfEntry,
     private readonly load: ProviderLoader,
+    /** The error for ia_params that the provider refuses; default: as for one that is not there. */
+    private readonly refused?: (message: string, cause: unknown) => DatError,
   ) {
     const { iaName, versionMajor, versionMinor, isThreadSafe, libPath, iaParams } = entry;
     const version = { versionMajor, versionMinor };
@@ -44,16 +46,24 @@ export class StaticProvider {
     const init = initOf(module);
     if (init === undefined) throw this.failed(`${libPath} exports no function datProviderInit`);
     const problem = `${libPath} refuses its ia_params ${show(iaParams)}`;
-    const plugin: unknown = await this.step(problem, async () => init(this.entry, iaParams));
+    const plugin: unknown = await this.step(
+      problem,
+      async () => init(this.entry, iaParams),
+      this.refused,
+    );
     checkPlugin('openIa', plugin, 'provider');
     return plugin;
   }
 
-  private async step<T>(problem: string, run: () => Promise<T>): Promise<T> {
+  private async step<T>(
+    problem: string,
+    run: () => Promise<T>,
+    fail = (message: string, cause: unknown): DatError => this.failed(message, cause),
+  ): Promise<T> {
     try {
       return await run();
     } catch (error) {
-      throw this.failed(`${problem}: ${textOf(error)}`, error);
+      throw fail(`${problem}: ${textOf(error)}`, error);
     }
   }
 

@@ -361,7 +361,8 @@ export interface QueuePair {
   flightRecord(): readonly string[];
   /**
    * What network or system had said of the packets of a request whose retries have run out, and
-   * what to do about it: text for people. Absent where a provider hears of no such thing.
+   * what to do about it: text for people. With QP_FATAL it says that the peer is gone. Absent where
+   * a provider hears of no such thing.
    */
   networkTrouble?(): string | undefined;
   destroy(): void;

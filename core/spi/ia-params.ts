@@ -31,7 +31,8 @@ export function readIaParams(iaParams: string, known: readonly string[]): IaPara
       continue;
     }
     if (!known.includes(name)) {
-      throw refused(item, withNearest(`options are ${known.join(', ')}`, name, known));
+      const why = known.length === 0 ? 'there are no options' : `options are ${known.join(', ')}`;
+      throw refused(item, withNearest(why, name, known));
     }
     if (options.has(name)) throw refused(item, `${name} is given twice`);
     if (value === '') throw refused(item, `${name} has no value`);

@@ -35,7 +35,10 @@ export interface MadAgentOptions {
 }
 
 export interface MadAgent {
-  /** Upper 32 bits of the transaction ids of this agent's requests: the slot of a shared device, 24 bits. */
+  /**
+   * Upper 32 bits of the transaction ids of this agent's requests: 24 bits, and above them the slot
+   * of a shared device.
+   */
   readonly hiTid: number;
   /**
    * Posts a MAD. `onSend` reports it exactly once.

@@ -23,8 +23,9 @@ export type NetworkReport =
   /** The own system refused a packet for another reason: ENETUNREACH, EPERM, ENOBUFS ... */
   | { readonly type: 'refused'; readonly gid: Gid; readonly code: string }
   /**
-   * No hint but a fact: the memory that a path of the port's goes through is shared no more, for
-   * the peer's process or device is gone, or has written there what cannot be.
+   * No hint but a fact: what a path of the port's goes through is there no more, such as memory
+   * that was shared or a stream, for the peer's process or device is gone, or has written there
+   * what cannot be.
    */
   | { readonly type: 'peer-gone'; readonly gid: Gid; readonly path: number };
 
@@ -73,7 +74,7 @@ export function describeReport(report: NetworkReport): string {
     case 'refused':
       return `refused by our system (${report.code})`;
     case 'peer-gone':
-      return 'the memory shared with the peer is gone: its process has ended, or its device';
+      return 'the peer is gone: its process has ended, or its device';
   }
 }
 

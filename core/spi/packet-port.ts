@@ -91,6 +91,11 @@ export const PORT_COUNTERS = [
 
 export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
 
+/** All of them, at 0. */
+export function newPortCounters(): PacketPortCounters {
+  return Object.fromEntries(PORT_COUNTERS.map((name) => [name, 0])) as PacketPortCounters;
+}
+
 /** Another device, as the CM knows it by its REQ. */
 export interface PeerDevice {
   /** Its node GUID, with what it offers (peer-agreement.ts). */

@@ -26,7 +26,7 @@ import {
 import { chosenAdapter, isSoftroceOn } from './provider-choice.js';
 import { type Route, routeOn, routeToward } from './route.js';
 
-export { Connection, Datagram, FlowError, Message } from 'dapl/flow';
+export { Connection, Datagram, FlowError, type GrantJson, Message } from 'dapl/flow';
 export type { Datagrams } from './datagrams.js';
 export type { Listener } from './listener.js';
 export type {

@@ -3,6 +3,9 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { FlowError } from 'dapl/flow';
 
+/** What no name of a host looks like (RFC 3696, section 2): it is meant as an address. */
+const DIGITS_AND_DOTS = /^[\d.]+$/;
+
 /**
  * The address of a host: of several, the first that the system gives, IPv4 before IPv6.
  * @param host an address in text, which is taken as it is, or a name
@@ -18,6 +21,10 @@ export async function addressOf(
   if (version !== 0 && (family === undefined || family === version)) return host;
   try {
     if (version !== 0) throw new Error(`it is an IPv${version} address`);
+    if (DIGITS_AND_DOTS.test(host))
+      throw new Error(
+        'of an IPv4 address there are four numbers from 0 to 255 without leading zeros',
+      );
     const { address } = await lookup(host, { family: family ?? 0, order: 'ipv4first' });
     return address;
   } catch (cause) {

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, isAbsolute } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { checkParameter } from '../../core/errors/guards.js';
+import { DatError } from '../../core/errors/index.js';
 import type { ConfiguredProvider } from '../../core/spi/index.js';
 import { StaticProvider } from '../../core/registry/static-provider.js';
 
@@ -23,8 +24,8 @@ const API = { api: 'u', versionMajor: 2, versionMinor: 0, isThreadSafe: false } 
 
 /**
  * @param name `@acme/dapl-provider`, or a path that starts with a dot, from the module's folder
- * @throws DatError DAT_INVALID_PARAMETER; DAT_PROVIDER_NOT_FOUND when nothing is found, does not
- * load, exports no `datProviderInit`, or refuses its parameters
+ * @throws DatError DAT_INVALID_PARAMETER, for `iaParams` that the provider refuses too;
+ * DAT_PROVIDER_NOT_FOUND when nothing is found, does not load, or exports no `datProviderInit`
  */
 export async function packageProvider(
   name: string,
@@ -40,6 +41,14 @@ export async function packageProvider(
   return new StaticProvider(
     { ...line, ...provider },
     (libPath) => import(pathToFileURL(resolved(libPath, file!)).href),
+    (message, cause) =>
+      new DatError('DAT_INVALID_PARAMETER', {
+        subtype: 'DAT_INVALID_ARG2',
+        operation: OPERATION,
+        message,
+        value: iaParams,
+        cause,
+      }),
   ).plugin();
 }
 

@@ -20,7 +20,13 @@ import {
   type Device,
   PROVIDER,
 } from '../../core/spi/index.js';
-import { decorate, observedDevice, over, type Over } from '../../core/spi/decorators/index.js';
+import {
+  decorate,
+  observedDevice,
+  over,
+  type Over,
+  type PostedRequest,
+} from '../../core/spi/decorators/index.js';
 import {
   acceptText,
   completionText,
@@ -47,9 +53,15 @@ export interface TraceEntry {
 export interface TraceOptions {
   /** Default: lines on standard error, as `traceLine` has them. */
   readonly write?: (entry: TraceEntry) => void;
-  /** Work requests and completions too; default true. */
+  /**
+   * Work requests and completions too; default true. Receives of QP1, for management datagrams,
+   * are told when they complete, not when they are posted: a device posts a thousand as it opens.
+   */
   readonly requests?: boolean;
 }
+
+/** General services: the messages of the CM (IBTA 9.6.1.1). */
+const MANAGEMENT_QPN = 1;
 
 const OPTIONS = { write: optional(FUNCTION), requests: optional(BOOLEAN) };
 
@@ -99,10 +111,17 @@ function traced(device: Device, clock: Clock, tell: Tell, requests: boolean): Ov
     changed: (qpn, state) => tell('queue-pair', stateText(qpn, state)),
     event: (qpn, event) => tell('queue-pair', qpEventText(qpn, event)),
     ...(requests && {
-      posted: (request) => tell('request', requestText(request)),
+      posted: (request) => {
+        if (!isOfManagement(request)) tell('request', requestText(request));
+      },
       completed: (completion) => tell('completion', completionText(completion)),
     }),
   });
+}
+
+/** Receives of QP1: a thousand when a device opens, and one more for each MAD that comes. */
+function isOfManagement({ kind, qpn }: PostedRequest): boolean {
+  return kind === 'receive' && qpn === MANAGEMENT_QPN;
 }
 
 function tracedCm(cm: CmModule, tell: Tell): Over<CmModule> {

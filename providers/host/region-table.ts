@@ -38,7 +38,9 @@ export class RegionTable {
   }
 
   /**
-   * The region, when a range lies wholly in it; memory that was transferred away has become empty.
+   * Checks that a range lies wholly in its region; memory that was transferred away has become
+   * empty.
+   * @returns the whole region, in which the range begins at `offset`
    * @throws RangeError otherwise
    */
   resolve(region: number, offset: number, length: number): Uint8Array {

@@ -1,17 +1,26 @@
 /** The software HCA on a packet port of any kind, driven by the event loop. */
 import type {
+  Clock,
   DeviceShare,
   HandedPacket,
   Logger,
   PacketPort,
+  Random,
   Scheduler,
   Timers,
 } from '../../core/spi/index.js';
-import { type DeviceHooks, type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
+import {
+  type DeviceHooks,
+  type HcaDevice,
+  HcaDriver,
+  type HcaDriverOptions,
+  type HcaParameters,
+} from '../hca/index.js';
 import { LIMITS, SpinPacer } from '../hca/pacing/index.js';
 import {
   EventLoop,
   type HostNode,
+  type LoopCalls,
   monotonicClock,
   onExit,
   ProcessHoldCounter,
@@ -26,18 +35,28 @@ const REST_US = LIMITS.REST_US.value;
 /** Of all devices of this process. */
 const SPIN = new SpinPacer();
 
+/** Another time than the machine's: it passes only between two calls, so nothing is polled. */
+export interface VirtualTime {
+  readonly clock: Clock;
+  readonly calls: LoopCalls;
+  readonly random: Random;
+}
+
 export interface HcaNodeOptions {
   readonly name: string;
   readonly port: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
   /** What the port has beside the contract. */
-  readonly hooks?: Omit<DeviceHooks, 'onClosed'>;
+  readonly hooks?: DeviceHooks;
   /**
    * Sleeps until a packet comes, for so many microseconds at most: for a consumer that polls in
    * vain. Absent where the port cannot; it is polled on, then.
    */
   readonly rest?: ((mostUs: number) => void) | undefined;
+  /** Default: the machine's time and chance. */
+  readonly virtualTime?: VirtualTime;
+  readonly sendFault?: NonNullable<HcaDriverOptions['sendFault']>;
   /** Where other processes have the device, too. */
   readonly share?: DeviceShare | undefined;
 }
@@ -46,20 +65,25 @@ export class HcaNode implements HostNode {
   readonly port: PacketPort;
   readonly device: HcaDevice;
   readonly scheduler: Scheduler;
-  readonly random = new SystemRandom();
+  readonly random: Random;
   readonly processHold: ProcessHoldCounter;
   /** The device's wheel: a start outside of the pump asks for one, which arms the real timer. */
   readonly timers: Timers;
-  private readonly driver: HcaDriver;
+  readonly driver: HcaDriver;
   private readonly loop: EventLoop;
+  private readonly virtualTime: VirtualTime | undefined;
   private noExit: (() => void) | undefined = undefined;
 
-  constructor({ name, port, logger, parameters, hooks, rest, share }: HcaNodeOptions) {
+  constructor(options: HcaNodeOptions) {
+    const { name, port, logger, parameters, hooks, rest, virtualTime, sendFault, share } = options;
+    const clock = virtualTime?.clock ?? monotonicClock;
     this.port = port;
+    this.virtualTime = virtualTime;
+    this.random = virtualTime?.random ?? new SystemRandom();
     this.driver = new HcaDriver({
       name,
       port,
-      clock: monotonicClock,
+      clock,
       random: this.random,
       logger,
       parameters,
@@ -70,16 +94,24 @@ export class HcaNode implements HostNode {
           if (SPIN.rests(busy, nowUs)) rest(REST_US);
         },
       }),
-      hooks: { ...hooks, onClosed: () => this.close() },
+      ...(sendFault && { sendFault }),
+      hooks: {
+        ...hooks,
+        onClosed: () => {
+          hooks?.onClosed?.();
+          this.close();
+        },
+      },
     });
     this.scheduler = this.driver;
-    this.loop = new EventLoop(monotonicClock, this.driver, this.driver);
+    const looked = virtualTime ? undefined : this.driver;
+    this.loop = new EventLoop(clock, this.driver, looked, virtualTime?.calls);
     this.processHold = new ProcessHoldCounter((alive) => {
       port.setProcessHold(alive);
       this.loop.setProcessHold(alive);
     });
     this.timers = this.driver.timers;
-    port.watch(this.driver.portHandlers(this.loop.wake));
+    port.watch(this.driver.portHandlers(virtualTime ? this.loop.request : this.loop.wake));
     this.device = this.driver.device;
   }
 
@@ -102,6 +134,12 @@ export class HcaNode implements HostNode {
 
   private close(): void {
     this.noExit?.();
-    this.loop.close();
+    if (!this.virtualTime || this.device.hca.notifications.length === 0) return this.loop.close();
+    // What closing has left to be told is told in a step of its own, the last one.
+    const end = (): void => {
+      this.driver.pump();
+      this.loop.close();
+    };
+    this.virtualTime.calls.microtask(end)();
   }
 }

@@ -1,36 +1,72 @@
 /** A provider that is its packet port: all else is the software HCA and the modules over it. */
-import { checkOptions, FUNCTION, TEXT } from '../../core/spi/checks/index.js';
+import { checkOptions, FUNCTION, LIST, optional, TEXT } from '../../core/spi/checks/index.js';
 import { refusing } from '../../core/spi/consumer-errors.js';
 import {
   CM,
   type ConfiguredProvider,
   definePlugin,
-  MAD,
-  PACKET_PORT,
+  type Device,
   type PacketPort,
   part,
+  PORT_COUNTERS,
   token,
-  XRC,
 } from '../../core/spi/index.js';
-import { cm } from '../../plugins/cm/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
 import { type HcaParameters, PARAMETERS, parametersOf } from '../hca/common/parameters.js';
-import { bindNode, monotonicClock } from '../host/index.js';
+import { monotonicClock } from '../host/index.js';
+import { bindHca } from './bind-hca.js';
 import { HcaNode } from './hca-node.js';
 
-export interface HcaProviderOptions {
+/** What a port has beside its contract: calls of the device over it, and counters of its own. */
+export interface HcaProviderHooks {
+  /** `ia.mapFile`: without it there is none. */
+  readonly mapFile?: NonNullable<Device['mapFile']>;
+  /** `ia.allocate` with `shared`: without it there is none. */
+  readonly shareMemory?: NonNullable<Device['shareMemory']>;
+  /** `ia.allocate`, where the port prefers some memory to other; default: an ArrayBuffer. */
+  readonly allocate?: Device['allocate'];
+  /** Names in `counters` of the port that the device tells, beside PORT_COUNTERS. */
+  readonly portCounters?: readonly string[];
+}
+
+export interface HcaProviderOptions<P extends PacketPort = PacketPort> {
   /** Of the plugin: lower-case letters, digits and dashes; errors name it. */
   readonly name: string;
   /** Two providers of one name and key share one device of the process. */
   readonly key: string;
   /** Opens the port, when the device opens. What it throws as SpiError is the consumer's answer. */
-  readonly port: () => PacketPort | Promise<PacketPort>;
+  readonly port: () => P | Promise<P>;
+  /** Asked once, of the port that has been opened. */
+  readonly hooks?: (port: P) => HcaProviderHooks;
   /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
   readonly parameters?: Partial<HcaParameters>;
 }
 
-const OPTIONS = { name: TEXT, key: TEXT, port: FUNCTION, parameters: PARAMETERS };
+/** What the software HCA does, and the modules over it. */
+const PROVIDES = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'send-with-invalidate',
+  'shared-receive-queue',
+  'memory-window',
+  'mad',
+  'cm',
+  'xrc',
+] as const;
+const OPTIONS = {
+  name: TEXT,
+  key: TEXT,
+  port: FUNCTION,
+  hooks: optional(FUNCTION),
+  parameters: PARAMETERS,
+};
+const HOOKS = {
+  mapFile: optional(FUNCTION),
+  shareMemory: optional(FUNCTION),
+  allocate: optional(FUNCTION),
+  portCounters: optional(LIST),
+};
 
 /**
  * A configured provider over a packet port: reliable and unreliable connections, datagrams, XRC,
@@ -39,10 +75,14 @@ const OPTIONS = { name: TEXT, key: TEXT, port: FUNCTION, parameters: PARAMETERS 
  *     export const acme = (card: string): ConfiguredProvider =>
  *       hcaProvider({ name: 'acme', key: card, port: () => openAcmePort(card) });
  *
+ * A plugin that checks options of its own returns the `instance` of it.
  * @throws DatError DAT_INVALID_PARAMETER; TypeError for a name that no plugin may have
  */
-export function hcaProvider(options: HcaProviderOptions): ConfiguredProvider {
-  checkOptions(options, OPTIONS, refusing('hcaProvider'));
+export function hcaProvider<P extends PacketPort>(
+  options: HcaProviderOptions<P>,
+): ConfiguredProvider {
+  const refuse = refusing('hcaProvider');
+  checkOptions(options, OPTIONS, refuse);
   const { name, key } = options;
   const parameters = parametersOf(options.parameters);
   const node = token<HcaNode>(`${name}/node`);
@@ -52,24 +92,24 @@ export function hcaProvider(options: HcaProviderOptions): ConfiguredProvider {
       kind: 'provider',
       sdkVersion: '1.0',
       requires: [],
-      provides: ['rc', 'uc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+      provides: PROVIDES,
     },
     () => ({
       deviceKey: key,
       async open(registrar, logger): Promise<void> {
         const opened = await options.port();
-        registrar.bind(PACKET_PORT, () => opened);
-        registrar.bind(
-          node,
-          part(
-            { port: PACKET_PORT },
-            ({ port }) => new HcaNode({ name: `${name} ${key}`, port, logger, parameters }),
-          ),
-        );
-        bindNode(registrar, node, monotonicClock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const hooks = options.hooks?.(opened) ?? {};
+        checkOptions(hooks, HOOKS, refuse);
+        const portCounters = [...PORT_COUNTERS, ...(hooks.portCounters ?? [])];
+        const makeNode = (port: PacketPort): HcaNode =>
+          new HcaNode({
+            name: `${name} ${key}`,
+            port,
+            logger,
+            parameters,
+            hooks: { ...hooks, portCounters },
+          });
+        bindHca(registrar, opened, node, makeNode, monotonicClock);
         registrar.onOpen(
           part({ node, cm: CM }, (made) =>
             made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),

@@ -20,4 +20,4 @@ export {
 export { icrcPacket, PseudoHeader, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 export { rnrTimerUs } from '../hca/wire/rnr-timer.js';
 export { checkPort, type HcaParameters } from '../hca/index.js';
-export { hcaProvider, type HcaProviderOptions } from './hca-provider.js';
+export { hcaProvider, type HcaProviderHooks, type HcaProviderOptions } from './hca-provider.js';

@@ -33,8 +33,8 @@ import { MemoryPort, type MemoryPortOptions } from './memory-port.js';
 import type { MockNode } from './node.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
 import { Runner, type RunOptions } from './runner.js';
-import { GroupSystem } from './shared/group-system.js';
-import type { SteeredSocket } from './shared/steered-address.js';
+import { GroupSystem } from './group-system.js';
+import type { SteeredSocket } from './steered-address.js';
 import { VirtualClock } from './virtual-clock.js';
 import { PacketPool, viewOf, type WirePacket } from './wire-packet.js';
 

@@ -3,28 +3,23 @@
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
 import { instanceOf, optional, TEXT } from '../../core/spi/checks/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
-import { cm } from '../../plugins/cm/index.js';
 import {
   CM,
   type DatProviderInit,
   definePlugin,
-  MAD,
-  PACKET_PORT,
+  type PacketPort,
   part,
   type ProviderInstance,
   token,
-  XRC,
 } from '../../core/spi/index.js';
 import type { HcaParameters } from '../hca/index.js';
-import { bindNode } from '../host/index.js';
+import { bindHca } from '../kit/bind-hca.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
 import { optionsOf } from './provider-init.js';
-import { joinGroup } from './shared/join-group.js';
+import { joinGroup } from './join-group.js';
 
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
@@ -106,18 +101,9 @@ export const mock = definePlugin(
           group?.sockets,
         );
         const options = { addresses, port, logger, parameters, ...(group && { group }) };
-        registrar.bind(PACKET_PORT, () => port);
-        registrar.bind(
-          NODE,
-          part(
-            { through: PACKET_PORT },
-            ({ through }) => new MockNode(fabric, { ...options, through }),
-          ),
-        );
-        bindNode(registrar, NODE, fabric.clock);
-        registrar.bind(MAD, mad({}));
-        registrar.bind(CM, cm({}));
-        registrar.bind(XRC, xrc({}));
+        const makeNode = (through: PacketPort): MockNode =>
+          new MockNode(fabric, { ...options, through });
+        bindHca(registrar, port, NODE, makeNode, fabric.clock);
         if (group === undefined) return;
         registrar.onOpen(part({ node: NODE, cm: CM }, (made) => group.serve({ ...made, logger })));
       },

@@ -16,8 +16,9 @@ import {
   silentLogger,
   type Timers,
 } from '../../core/spi/index.js';
-import { type HcaDevice, HcaDriver, type HcaParameters } from '../hca/index.js';
-import { EventLoop, type HostNode, ProcessHoldCounter } from '../host/index.js';
+import type { HcaDevice, HcaDriver, HcaParameters } from '../hca/index.js';
+import type { HostNode } from '../host/index.js';
+import { HcaNode } from '../kit/hca-node.js';
 import type { Fabric } from './fabric.js';
 import { FaultScript } from '../hca/faults/fault-script.js';
 import {
@@ -30,7 +31,7 @@ import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
 import { SeededRandom } from '../hca/faults/seeded-random.js';
-import type { JoinedGroup } from './shared/join-group.js';
+import type { JoinedGroup } from './join-group.js';
 import { virtualCalls } from './virtual-calls.js';
 
 export interface MockNodeOptions {
@@ -62,12 +63,6 @@ const NODE_OPTIONS = {
 
 export class MockNode implements HostNode {
   readonly port: MemoryPort;
-  readonly driver: HcaDriver;
-  readonly device: HcaDevice;
-  /** The device's wheel: a start outside of the pump asks for one, which arms the loop's timer. */
-  readonly timers: Timers;
-  readonly processHold: ProcessHold;
-  readonly random: Random;
   /**
    * Of send requests: those hit fail, unsent, on a queue pair of any type, and their queue pair
    * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
@@ -77,7 +72,7 @@ export class MockNode implements HostNode {
   readonly process: string | undefined;
   /** Where other processes have the device, too. */
   readonly group: JoinedGroup | undefined;
-  private readonly loop: EventLoop;
+  private readonly node: HcaNode;
   private removed = false;
 
   /** @throws SpiError('EADDRINUSE') as `Fabric.openPort`; ('EINVAL') for an option */
@@ -90,36 +85,49 @@ export class MockNode implements HostNode {
     this.port =
       options.port ??
       fabric.openPort({ addresses, ...(mtuBytes === undefined ? {} : { mtuBytes }) });
-    const port = options.through ?? this.port;
     this.group = options.group;
     this.process = options.group?.process;
-    this.random = fabric.random.fork();
+    const { clock } = fabric;
+    const random = fabric.random.fork();
     const { seed } = fabric.random;
     this.sendFaults = new FaultScript(SEND_FAULTS, seed, (each) => new SeededRandom(each));
-    this.driver = new HcaDriver({
+    this.node = new HcaNode({
       name: options.name ?? `mock ${addresses[0] ?? ''}`,
-      port,
-      clock: fabric.clock,
-      random: this.random,
+      port: options.through ?? this.port,
       logger,
       parameters,
-      requestPump: () => this.loop.request(),
-      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.onClosed() },
+      hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.group?.leave() },
       share: options.group?.share,
+      virtualTime: { clock, calls: virtualCalls(clock), random },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
     });
-    this.device = this.driver.device;
-    // Nothing is polled: no time passes while a port is looked at, and the fabric tells in time.
-    this.loop = new EventLoop(fabric.clock, this.driver, undefined, virtualCalls(fabric.clock));
-    port.watch(this.driver.portHandlers(this.loop.request));
-    this.processHold = new ProcessHoldCounter((alive) => port.setProcessHold(alive));
-    this.timers = this.driver.timers;
     fabric.addNode(this);
   }
 
+  get driver(): HcaDriver {
+    return this.node.driver;
+  }
+
+  get device(): HcaDevice {
+    return this.node.device;
+  }
+
+  get random(): Random {
+    return this.node.random;
+  }
+
+  /** The device's wheel: a start outside of the pump asks for one, which arms the loop's timer. */
+  get timers(): Timers {
+    return this.node.timers;
+  }
+
+  get processHold(): ProcessHold {
+    return this.node.processHold;
+  }
+
   get scheduler(): Scheduler {
-    return this.driver;
+    return this.node.scheduler;
   }
 
   /**
@@ -152,21 +160,7 @@ export class MockNode implements HostNode {
 
   /** A packet that came to another process of the device. Not from inside of a call to it. */
   takeHanded(packet: HandedPacket): void {
-    if (!this.driver.isClosing) this.driver.takeHanded(packet);
-  }
-
-  private onClosed(): void {
-    this.group?.leave();
-    this.endSoon();
-  }
-
-  /** What closing has left to be told, if anything, is told in a step of its own, the last one. */
-  private endSoon(): void {
-    if (this.device.hca.notifications.length === 0) return this.loop.close();
-    this.fabric.clock.soon(() => {
-      this.driver.pump();
-      this.loop.close();
-    });
+    this.node.takeHanded(packet);
   }
 
   /** Ends the device; everything of it is destroyed in order. */

@@ -1,5 +1,5 @@
 /**
- * Who listens where, of all processes of a shared device: a service id, with the mask of the bits
+ * Which process of a shared device listens where: a service id, with the mask of the bits
  * that count, and a class of management datagrams, have one owner. Looking and taking is one step
  * under the lock that the processes have; looking alone needs none.
  */
@@ -104,7 +104,7 @@ export class Claims {
   }
 }
 
-/** Whose slot it is, if somebody listens there. */
+/** The slot of the process that listens there, if one does. */
 export function listenerOf(table: TableMemory, serviceId: bigint): number | undefined {
   for (let i = 0; i < table.listenerEntries; i++) {
     const at = listenerAt(i);

@@ -57,7 +57,7 @@ export class ConnectionRecords {
   }
 }
 
-/** What a process has left that is gone; it is nobody's afterwards. */
+/** What a process has left that is gone; the records are free afterwards. */
 export function takeConnections(table: TableMemory, slot: number): ConnectionRecord[] {
   const left: ConnectionRecord[] = [];
   for (let block = 0; block < BLOCKS.COUNT; block++) {

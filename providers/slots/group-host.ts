@@ -34,7 +34,7 @@ export interface GroupHost {
   listen(onLink: (link: Link) => void): { close(): void } | undefined;
   /**
    * Whether sockets of a group are there: then one of its processes is about to take the name.
-   * Called by who has the name: nobody else binds sockets then.
+   * Called by the process that has the name: no other binds sockets then.
    * @throws SpiError('EADDRINUSE') a socket that is not shared, or another user's, is there
    */
   isGroupThere(): boolean;
@@ -66,7 +66,7 @@ export interface GroupHost {
   disconnect(record: ConnectionRecord): void;
   /** A packet for this process, which came to another. */
   deliver(packet: HandedPacket): void;
-  /** Our slot is another's, or nobody's: the device is lost. */
+  /** Our slot is another process's, or free: the device is lost. */
   onLost(reason: string): void;
   /** @returns stops it */
   startTimer(delayUs: number, onTimeout: () => void): () => void;

@@ -19,7 +19,7 @@ export type MemberInput =
   | 'found'
   /** The name is ours. */
   | 'elected'
-  /** Neither: somebody else is about to be broker. */
+  /** Neither: another process is about to be broker. */
   | 'undecided'
   | 'admitted'
   /** The broker refuses, another user has the name, or the system does not let us. */
@@ -32,6 +32,8 @@ export type MemberInput =
 export type MemberAction =
   | 'seek'
   | 'seekLater'
+  /** Without a slot: of the sockets that have come, so that a group which is gone is gone. */
+  | 'letGo'
   /** Says HELLO, with the sockets of our slot where we have one. */
   | 'hello'
   | 'preside'
@@ -70,7 +72,7 @@ export const MEMBER_TABLE: Readonly<
   },
   JOINING: {
     admitted: row('MEMBER', 'stopTimer', 'tellJoined'),
-    linkLost: row('SEEKING', 'seekLater'),
+    linkLost: row('SEEKING', 'letGo', 'seekLater'),
     failed: row('LOST', 'stopTimer', 'release', 'tellFailed'),
     timedOut: row('LOST', 'release', 'tellFailed'),
     close: row('CLOSED', 'stopTimer', 'goodbye', 'release'),

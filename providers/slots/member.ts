@@ -26,7 +26,7 @@ import { Outbox } from './outbox.js';
 import { Places } from './places.js';
 import { TABLE_BYTES, TableMemory } from './table-layout.js';
 
-/** Until somebody else has decided to be broker: twice as long each time. */
+/** Until another process has become broker: twice as long each time. */
 const FIRST_SEEK_US = 2_000;
 const LAST_SEEK_US = 100_000;
 /** How long a process that comes waits for one that has a slot to be broker, and to answer. */
@@ -113,6 +113,9 @@ export class GroupMember {
       this.stopSeeking = this.host.startTimer(this.seekUs, () => this.seek());
       this.seekUs = Math.min(2 * this.seekUs, LAST_SEEK_US);
     },
+    letGo: () => {
+      if (!this.hasSlot) this.places.close();
+    },
     hello: () => this.hello(),
     preside: () => this.preside(),
     startTimer: () => {
@@ -171,13 +174,13 @@ export class GroupMember {
         this.stand();
       }
     } catch (error) {
-      // Who has a slot keeps it, whoever has the name now.
+      // A process that has a slot keeps it, whichever has the name now.
       if (this.hasSlot) this.dispatch('undecided');
       else this.fail(error);
     }
   }
 
-  /** Under the name nobody else begins a group, or ends one. */
+  /** Under the name no other process begins a group, or ends one. */
   private stand(): void {
     const listener = this.host.listen((link) => {
       if (this.broker) this.broker.onLink(link);
@@ -340,7 +343,7 @@ export class GroupMember {
     this.stopSeeking?.();
     this.stopSeeking = undefined;
     this.dropLink();
-    // Sockets before the name: whoever has the name next sees whether others are left.
+    // Sockets before the name: the process that has the name next sees whether others are left.
     this.places.close();
     this.life?.close();
     if (this.tableDescriptor !== undefined) this.host.closeDescriptors([this.tableDescriptor]);

@@ -1,12 +1,5 @@
 /** What the HCA, CM and MAD of one process have of a device that several share. */
-import type {
-  AsyncEventType,
-  CmModule,
-  ConnectionRecord,
-  DeviceShare,
-  HandedPacket,
-  Logger,
-} from '../../core/spi/index.js';
+import type { ConnectionRecord, DeviceShare, HandedPacket } from '../../core/spi/index.js';
 import { Claims, classOwnerOf, listenerOf, type TableLock } from './claims.js';
 import { ConnectionRecords } from './connections.js';
 import type { GroupMember, Membership } from './member.js';
@@ -68,13 +61,3 @@ export class SharedDevice implements DeviceShare {
 }
 
 const ALL_BITS = (1n << 64n) - 1n;
-
-/** The device of a process, as its group has it. */
-export interface DeviceOfGroup {
-  readonly cm: Pick<CmModule, 'disconnectFor'>;
-  readonly node: {
-    takeHanded(packet: HandedPacket): void;
-    readonly device: { raise(event: AsyncEventType): void };
-  };
-  readonly logger: Logger;
-}

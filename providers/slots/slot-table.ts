@@ -10,7 +10,7 @@ export type BrokerSlotState =
   | 'USED'
   /** Its process is not, or not yet: perhaps it is stopped, perhaps it was killed. */
   | 'ABSENT'
-  /** Its process was killed: nothing new gets its numbers while packets for it may be on the way. */
+  /** Its process was killed: its numbers rest while packets for it may be under way. */
   | 'RESTING';
 
 export type SlotInput =
@@ -31,7 +31,7 @@ export type SlotAction =
   | 'silence'
   /** Its sockets take packets again, without what was queued. */
   | 'wake'
-  /** Listeners and classes of management datagrams are nobody's. */
+  /** Its listeners and classes of management datagrams are free. */
   | 'dropClaims'
   /** Peers of its connections get a DREQ. */
   | 'disconnect'

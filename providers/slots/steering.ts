@@ -3,7 +3,7 @@
  * program that the system runs for each packet (classic BPF; socket(7),
  * SO_ATTACH_REUSEPORT_CBPF). Each process has a slot, which is the top byte of its QPNs, of its
  * CM's communication and request ids, and of its MAD transaction ids. What is for no slot, because
- * it is the first that anybody hears of the sender, goes to one process: `home`.
+ * it is the first word of a sender, goes to one process: `home`.
  */
 
 /** Offsets from the BTH on: BTH 12, DETH 8, MAD header 24 (IBTA 9.2, 9.3.3, 13.4.3, 12.6). */
@@ -113,7 +113,7 @@ export function steeringProgram(home = 0): Instruction[] {
   });
 }
 
-/** Who takes what comes to no slot. */
+/** Which process takes what comes to no slot. */
 export interface Directory {
   listenerOf(serviceId: bigint): number | undefined;
   classOwnerOf(mgmtClass: number): number | undefined;
@@ -121,7 +121,7 @@ export interface Directory {
 
 /**
  * The slot whose process a packet is for.
- * @param self takes what nobody has asked for: it answers that there is no such service
+ * @param self takes what no process has asked for: it answers that there is no such service
  */
 export function ownerOf(packet: Uint8Array, directory: Directory, self: number): number {
   const slot = steer(packet);

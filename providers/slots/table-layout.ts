@@ -1,6 +1,6 @@
 /**
  * The memory that all processes of a shared device have mapped, in 32-bit words of the machine:
- * whose slot is what, who listens where, and which connections there are, so that others can act
+ * the state of each slot, which of them listens where, and the connections, so that others can act
  * when a process is killed.
  *
  *     header       magic, version, node GUID (low, high), listener entries ever used
@@ -11,7 +11,7 @@
  *     connections  65,536 of 12      live, local QPN, remote QPN, local and remote communication
  *                  words             id, local GID index, 0, 0, peer's GID (4)
  *
- * An owner is a slot plus 1; 0 is nobody's. An entry is there or not by its first word alone, which
+ * An owner is a slot plus 1; 0 means none. An entry is there or not by its first word alone, which
  * is written last when it comes and first when it goes: a process that is killed in mid-write
  * leaves nothing half-way.
  */
@@ -41,7 +41,7 @@ export type SlotState = (typeof SLOT_STATES)[number];
 
 const LISTENER_ENTRIES = 4;
 
-/** Header and slots; what else is in it: claims.ts, connections.ts. Only the broker writes slots. */
+/** Header and slots, which the broker writes; what else is in it: claims.ts, connections.ts. */
 export class TableMemory {
   readonly words: Uint32Array;
   private readonly doubles: Float64Array;
@@ -98,7 +98,7 @@ export class TableMemory {
     Atomics.store(this.words, LISTENER_ENTRIES, entries);
   }
 
-  /** @returns undefined for nobody's */
+  /** @returns undefined where there is none */
   ownerAt(word: number): number | undefined {
     const owner = Atomics.load(this.words, word);
     return owner >= 1 && owner <= MAX_SLOTS ? owner - 1 : undefined;

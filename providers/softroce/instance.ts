@@ -1,23 +1,14 @@
 /** What the softroce provider is made of, for its own processes too: the hosts of XRC domains. */
-import {
-  CM,
-  MAD,
-  PACKET_PORT,
-  part,
-  type ProviderInstance,
-  token,
-  XRC,
-} from '../../core/spi/index.js';
+import { CM, type PacketPort, part, type ProviderInstance, token } from '../../core/spi/index.js';
 import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
-import { cm } from '../../plugins/cm/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
-import { bindNode, monotonicClock } from '../host/index.js';
-import { localAddresses } from './local-addresses.js';
+import { monotonicClock } from '../host/index.js';
+import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
+import { joinSharedAddress, openGroupPort } from './group-port.js';
+import { localAddresses } from './local-addresses.js';
 import { loadNativeAddon } from './native-addon.js';
 import { softroceNode } from './node.js';
 import {
@@ -25,12 +16,11 @@ import {
   type IcrcCheck,
   ROCE_UDP_PORT,
   SOCKET_PORT,
-  type SocketPort,
   UDP_PORT,
 } from './port-options.js';
+import type { JoinedGroup } from './shared/join-group.js';
 import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
-import { type JoinedGroup, joinGroup } from './shared/join-group.js';
-import { openSocketPort, type SocketPortChoice } from './socket-port.js';
+import { openSocketPort } from './socket-port.js';
 import { SharedNames } from './xrc-host/mirror.js';
 import type { XrcHostInit } from './xrc-host/open-domain.js';
 
@@ -104,42 +94,29 @@ export function softroceInstance(
     deviceKey: `softroce:${addresses.join(',')}:${udpPort}${shared ? ':shared' : ''}`,
     async open(registrar, deviceLogger): Promise<void> {
       const logger = deviceLogger.child({ provider: 'softroce' });
-      const xrcHostOf = ({ name, turn }: JoinedGroup): XrcHostInit => ({
-        addon: loadNativeAddon()!,
-        groupName: name,
-        turn,
-        names: new SharedNames(),
-        options: { ...given, addresses },
-      });
       const group = shared
-        ? await joinGroup({ gids: gidsOf(addresses), udpPort, port, logger })
+        ? await joinSharedAddress({ gids: gidsOf(addresses), udpPort, port, logger })
         : undefined;
-      const socketPort = await openGroupPort(group, {
+      const choice = {
         addresses,
         udpPort,
-        port: group ? 'native' : port,
+        port,
         logger,
         ...(mtuBytes !== undefined && { mtuBytes }),
         ...(icrcCheck !== undefined && { icrcCheck }),
         shm: shm ?? false,
-      });
+      };
+      const socketPort = await (group ? openGroupPort(group, choice) : openSocketPort(choice));
       const options = {
         name: `softroce ${addresses[0] ?? ''}`,
         port: socketPort,
         logger,
         parameters,
         share: group?.share,
-        ...(group && { xrcHost: xrcHostOf(group) }),
+        ...(group && { xrcHost: xrcHostOf(group, { ...given, addresses }) }),
       };
-      registrar.bind(PACKET_PORT, () => socketPort);
-      registrar.bind(
-        NODE,
-        part({ through: PACKET_PORT }, ({ through }) => softroceNode({ ...options, through })),
-      );
-      bindNode(registrar, NODE, monotonicClock);
-      registrar.bind(MAD, mad({}));
-      registrar.bind(CM, cm({}));
-      registrar.bind(XRC, xrc({}));
+      const makeNode = (through: PacketPort): HcaNode => softroceNode({ ...options, through });
+      bindHca(registrar, socketPort, NODE, makeNode, monotonicClock);
       registrar.onOpen(
         part({ node: NODE, cm: CM }, (made) => {
           made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn));
@@ -151,15 +128,7 @@ export function softroceInstance(
   };
 }
 
-/** A group that is joined in vain is left. */
-async function openGroupPort(
-  group: JoinedGroup | undefined,
-  options: SocketPortChoice,
-): Promise<SocketPort> {
-  try {
-    return await openSocketPort({ ...options, ...(group && { group: group.port }) });
-  } catch (error) {
-    group?.leave();
-    throw error;
-  }
+/** @param options of the device that the host of a domain opens, but for `shared` */
+function xrcHostOf({ name, turn }: JoinedGroup, options: SoftroceOptions): XrcHostInit {
+  return { addon: loadNativeAddon()!, groupName: name, turn, names: new SharedNames(), options };
 }

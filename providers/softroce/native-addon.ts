@@ -1,6 +1,6 @@
 /** The native part of softroce (providers/softroce/native), if it has been built. */
 import { type FileMapper, loadAddon, type MemorySharer, type UnixSockets } from '../host/index.js';
-import type { GroupSockets } from './group-sockets.js';
+import type { GroupSockets } from './shared/group-sockets.js';
 import type { NativeChannelCalls } from './shm/native-channels.js';
 
 /** Arrays that a native port works on; the port keeps them alive. */

@@ -3,11 +3,10 @@ import { copyBytes, NextTurn, offsetAt, PathTable, RegionTable } from 'dapl/prov
 import {
   type Gid,
   gidFromIp,
+  newPortCounters,
   type PacketPort,
-  type PacketPortCounters,
   type PacketPortHandlers,
   PLACE,
-  PORT_COUNTERS,
   RX,
   TX,
   TX_SEGMENT,
@@ -32,9 +31,7 @@ export interface ThreadPortOptions {
 export class ThreadPort implements PacketPort {
   readonly gids: readonly Gid[];
   readonly mtuBytes = MTU_BYTES;
-  readonly counters = Object.fromEntries(
-    PORT_COUNTERS.map((name) => [name, 0]),
-  ) as PacketPortCounters;
+  readonly counters = newPortCounters();
   readonly rxArena = new Uint8Array(PACKETS * STRIDE);
   readonly rxPackets = new Uint32Array(PACKETS * RX.WORDS);
   readonly placements = new Uint32Array(512 * PLACE.WORDS);

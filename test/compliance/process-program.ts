@@ -1,7 +1,7 @@
 /**
  * One side of a connection between two processes, for process.long.test.ts:
  *
- *   process-program.js udp|shm listen|connect|write|idle <own address> [<peer address>]
+ *   process-program.js udp|shm listen|connect|write|wait|idle <own address> [<peer address>]
  */
 import { openIa, RemoteSegment } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
@@ -17,6 +17,7 @@ const peer = new Peer(ia, { lengthBytes: LENGTH, attributes });
 if (role === 'listen') await listen();
 else if (role === 'connect') await connectAndWrite();
 else if (role === 'write') await writeUntilBroken();
+else if (role === 'wait') await waitUntilBroken();
 say('done');
 
 /** Tells where to write; what has been written comes with the peer's message. */
@@ -61,6 +62,16 @@ async function writeUntilBroken(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 50));
   const broken = peer.drain().filter((event) => event === 'BROKEN');
   say(`TRANSPORT, ${broken.length} BROKEN`);
+}
+
+/** The same, and there is nothing to do until then. */
+async function waitUntilBroken(): Promise<void> {
+  await connect();
+  peer.ep.postRecv([], 1);
+  say('waiting');
+  let event = await peer.next();
+  while (event.type !== 'connection') event = await peer.next();
+  say(`${textOf(event)} ${event.cause}`);
 }
 
 async function connect(): Promise<RemoteSegment> {

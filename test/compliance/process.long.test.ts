@@ -74,6 +74,19 @@ for (const way of ['udp', 'shm'] as const) {
       assert.deepEqual(writer.lines, ['writing', 'TRANSPORT, 1 BROKEN', 'done']);
     });
 
+    // By UDP an idle connection has nothing to notice it by, unless it is kept alive.
+    if (way === 'shm') {
+      it('an idle connection learns at once that its peer was killed: PEER_GONE', async () => {
+        const listener = run('listen', LISTENER);
+        await listener.said('listening');
+        const waiter = run('wait', CONNECTOR, LISTENER);
+        await waiter.said('waiting');
+        listener.child.kill('SIGKILL');
+        await once(waiter.child, 'exit');
+        assert.deepEqual(waiter.lines, ['waiting', 'BROKEN PEER_GONE', 'done']);
+      });
+    }
+
     it('a peer that is killed at any time ends one connection, and the next comes', async () => {
       for (let round = 0; round < 5; round++) {
         const listener = run('listen', LISTENER);

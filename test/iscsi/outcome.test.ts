@@ -49,6 +49,13 @@ describe('outcome of a test of iscsi-test-cu', () => {
     assert.equal(verdictOf({ ...ended, output: 'Failed to log in to target' }), 'failed');
   });
 
+  it('tells where a program was that crashed or was killed', () => {
+    const output = '    Write 65536 blocks of 0xFF\n\nKilled\n';
+    const { reasons } = outcomeOf({ output, exitCode: 137, signal: undefined });
+    const last = 'the last line: Write 65536 blocks of 0xFF';
+    assert.deepEqual(reasons, ['exit code 137, 0 tests ran', last]);
+  });
+
   it('is asked for by the names of single tests', () => {
     const listing =
       'ALL\nALL.Read10\nALL.Read10.Simple\nSCSI.Read10.Simple\n ALL.iSCSITMF.Abort \n';

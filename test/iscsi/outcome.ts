@@ -17,6 +17,8 @@ export interface Run {
 }
 
 const MOST_REASONS = 6;
+/** What a shell says of the end of a program. */
+const SHELL_WORDS: ReadonlySet<string> = new Set(['Killed', 'Segmentation fault', 'Aborted']);
 
 /**
  * A test is passed when the program has run it, no assertion failed and it exits with 0. What the
@@ -29,7 +31,10 @@ export function outcomeOf({ output, exitCode, signal }: Run): Outcome {
   const [, count = '0', , failures = '1'] = ran ?? [];
   if (count !== '1' || failures !== '0' || exitCode !== 0) {
     const said = lines.filter((line) => /\[FAILED\]|\[FAILURE\]|^\d+\. |failed/i.test(line));
-    const reasons = said.length > 0 ? said : [`exit code ${exitCode}, ${count} tests ran`];
+    // What was under way when it crashed, or was killed, is in its last line.
+    const last = lines.findLast((line) => line !== '' && !SHELL_WORDS.has(line)) ?? 'nothing';
+    const ended = [`exit code ${exitCode}, ${count} tests ran`, `the last line: ${last}`];
+    const reasons = said.length > 0 ? said : ended;
     return { verdict: 'failed', reasons: reasons.slice(0, MOST_REASONS) };
   }
   const skips = lines.filter((line) => /\[SKIPP(ED|ING)\]|Skipping test|removable/.test(line));

@@ -5,6 +5,8 @@
 set -uo pipefail
 cd "$(dirname "$0")" || exit 1
 out=$(mktemp -d)
+# Programs of another user run in it, too.
+chmod 755 "$out"
 trap 'rm -rf "$out"' EXIT
 passed=0
 failed=0

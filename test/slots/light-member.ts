@@ -3,14 +3,14 @@
  * joins, listens, notes a connection and leaves again, over and over, until it is killed.
  */
 import { gidFromIp, silentLogger, type SpiError } from '../../core/spi/index.js';
-import { joinGroup } from '../../providers/softroce/shared/join-group.js';
+import { joinSharedAddress } from '../../providers/softroce/group-port.js';
 
 const [, , address = '', port = '0', service = '0'] = process.argv;
 const gids = [gidFromIp(address)];
 process.stdout.write('starts\n');
 for (;;) {
   try {
-    const group = await joinGroup({
+    const group = await joinSharedAddress({
       gids,
       udpPort: Number(port),
       port: 'native',

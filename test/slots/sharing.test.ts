@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
 import { gidFromIp, silentLogger } from '../../core/spi/index.js';
-import { joinGroup } from '../../providers/softroce/shared/join-group.js';
+import { joinSharedAddress } from '../../providers/softroce/group-port.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import type { UnixSocket } from '../../providers/host/index.js';
 import { paused } from '../support/patience.js';
@@ -23,7 +23,7 @@ describe('softroce: programs that share an address', function () {
   afterEach(killAll);
 
   for (const way of ['by datagrams', 'shm'] as const) {
-    it(`both listen, and both connect: to each other, to another address, and from there; ${way}`, async () => {
+    it(`both listen, and connect to each other, to others, and from there: ${way}`, async () => {
       const [shared, other] = [newAddress(), newAddress()];
       const first = await opened(shared, UDP_PORT, way);
       const second = await opened(shared, UDP_PORT, way);
@@ -124,7 +124,7 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await outside.ask(`echo ${again} 20`), 'echoed');
   });
 
-  it('one that is stopped holds up nobody, and goes on', async () => {
+  it('one that is stopped holds up no other, and goes on', async () => {
     const [shared, other] = [newAddress(), newAddress()];
     const first = await opened(shared, UDP_PORT);
     const stopped = await opened(shared, UDP_PORT);
@@ -171,7 +171,7 @@ describe('softroce: programs that share an address', function () {
     const options = { gids: [gidFromIp(shared)], udpPort: UDP_PORT, logger: silentLogger };
     const slots = new Set<number>();
     for (let i = 0; i < 2000; i++) {
-      const group = await joinGroup({ ...options, port: 'native' });
+      const group = await joinSharedAddress({ ...options, port: 'native' });
       slots.add(group.share.slot);
       group.leave();
     }
@@ -188,7 +188,7 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await outside.ask(`echo ${again} 50`), 'echoed');
   });
 
-  it('who does not share an address is told, on either side', async () => {
+  it('a program that does not share an address is told, on either side', async () => {
     const [shared, alone] = [newAddress(), newAddress()];
     await opened(shared, UDP_PORT);
     await opened(alone, UDP_PORT, 'alone');
@@ -210,7 +210,7 @@ describe('softroce: programs that share an address', function () {
     assert.match(await other.ask(`open ${address} ${UDP_PORT}`), /DAT_PORT_IN_USE.*user 0/);
   });
 
-  it('what is no message ends the one that says it, and nobody else', async () => {
+  it('what is no message ends the one that says it, and no other', async () => {
     const [shared, other] = [newAddress(), newAddress()];
     const first = await opened(shared, UDP_PORT);
     const second = await opened(shared, UDP_PORT);

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { env } from 'node:process';
 import type { Readable } from 'node:stream';
@@ -16,7 +16,8 @@ import { patience } from './patience.js';
 const NETWORK = 1;
 const TIMEOUT_MS = 60_000;
 
-const guides = join(import.meta.dirname, '../../../docs/guides');
+const root = join(import.meta.dirname, '../../..');
+const guides = join(root, 'docs/guides');
 const made = new Set<string>();
 process.once('exit', () => {
   for (const path of made) rmSync(path, { recursive: true, force: true });
@@ -57,9 +58,16 @@ export class ProgramFolder {
 
   /** Writes each block of a page that stands beneath the name of its file. */
   addAll(text: string): this {
-    const named = [...text.matchAll(/^`([\w.-]+)`:\n\n```js\n([^]*?)^```/gm)];
+    const named = [...text.matchAll(/^`([\w.-]+)`:\n\n```(?:js|json)\n([^]*?)^```/gm)];
     assert.ok(named.length > 0, 'the page names no program');
     for (const [, name = '', code = ''] of named) this.add(name, code);
+    return this;
+  }
+
+  /** The folder has a package.json of its own: this package is one that it has installed. */
+  withDapl(): this {
+    mkdirSync(join(this.path, 'node_modules'));
+    symlinkSync(root, join(this.path, 'node_modules/dapl'));
     return this;
   }
 

@@ -15,5 +15,5 @@ if [[ -n $missing ]]; then
 fi
 
 node build.mjs
-exec npx mocha --no-config --enable-source-maps --forbid-only --forbid-pending \
+exec npx mocha --no-config --enable-source-maps --forbid-only --forbid-pending --timeout 60000 \
   'dist/test/tshark/*.capture.js'

@@ -152,7 +152,7 @@ export class EpRecord
   }
 
   private onQueuePairEvent(event: AsyncEventType): void {
-    const reason = causeOfEvent(event);
+    const reason = causeOfEvent(event, this.queues.qp.networkTrouble?.());
     const { logger } = this.core.context;
     if (event === AsyncEventType.QP_LAST_WQE_REACHED) this.connection.onLastReceive();
     else if (reason !== undefined) this.connection.onQueuePairError(reason);

@@ -70,8 +70,13 @@ const BY_EVENT: Partial<Readonly<Record<AsyncEventType, ConnectionCause>>> = {
   [AsyncEventType.QP_ACCESS_ERR]: 'LOCAL_ACCESS',
 };
 
-/** Why an event of the queue pair breaks the connection; undefined if it does not. */
-export function causeOfEvent(event: AsyncEventType): BreakReason | undefined {
+/**
+ * Why an event of the queue pair breaks the connection; undefined if it does not.
+ * @param trouble what the network has said of the peer, if that is what ended the queue pair
+ */
+export function causeOfEvent(event: AsyncEventType, trouble?: string): BreakReason | undefined {
   const detail = breakReasonOf(event);
-  return detail === undefined ? undefined : { cause: BY_EVENT[event] ?? 'DEVICE', detail };
+  if (detail === undefined) return undefined;
+  if (event === AsyncEventType.QP_FATAL && trouble !== undefined) return breakReason('PEER_GONE');
+  return { cause: BY_EVENT[event] ?? 'DEVICE', detail };
 }

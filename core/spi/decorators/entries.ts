@@ -46,6 +46,13 @@ export interface ObservedCompletion {
 /** Completion opcodes from this one on are those of receives. */
 const FIRST_RECEIVE_OPCODE = 128;
 
+/**
+ * Beside the opcode of a request that an observer has made to fail. No verb has that, and it is
+ * none of a receive: the device refuses such a request in its turn, and ends its queue pair in the
+ * right order; observers beneath still see what it was.
+ */
+export const REFUSED = 0x40;
+
 /** The indices `from` to `to` - 1, which go round at 2^32. */
 export function* indices(from: number, to: number): Generator<number> {
   for (let index = from; index !== to; index = (index + 1) >>> 0) yield index;
@@ -63,7 +70,7 @@ export function sendAt(qpn: number, ring: Ring, index: number, timeUs: number): 
     qpn,
     srqn: 0,
     index,
-    opcode: control & 0xff,
+    opcode: control & 0xff & ~REFUSED,
     cookie: cookieAt(words, at + SQE.COOKIE_LO),
     lengthBytes: isInline
       ? words[at + SQE.INLINE_LENGTH]!

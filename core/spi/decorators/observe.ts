@@ -13,6 +13,7 @@ import {
   type ObservedCompletion,
   type PostedRequest,
   receiveAt,
+  REFUSED,
   sendAt,
 } from './entries.js';
 import type { Over } from './over.js';
@@ -93,11 +94,6 @@ export function observedDevice(device: Device, clock: Clock, observer: Observer)
   });
 }
 
-/**
- * No verb has it, and it is none of a receive: the device refuses such a request in its turn, and
- * ends its queue pair in the right order.
- */
-const NO_OPCODE = 0x7f;
 /** By opcode of the request; SEND for all others. */
 const WC_OPCODES: Readonly<Record<number, WcOpcode>> = {
   [WrOpcode.RDMA_WRITE]: WcOpcode.RDMA_WRITE,
@@ -113,14 +109,16 @@ const WC_OPCODES: Readonly<Record<number, WcOpcode>> = {
 interface Watched {
   /** When each was handed over, by its place in the ring. */
   readonly postedUs: Map<number, number>;
+  /** Of sends, what each asks for, by its place: of a failure the device may tell another. */
+  readonly opcodes: Map<number, number>;
   /** Places in the ring go round with this. */
   readonly mask: number;
   /** Those that are made to fail, by index. */
-  readonly failing: Map<number, { readonly status: WcStatus; readonly opcode: number }>;
+  readonly failing: Map<number, WcStatus>;
 }
 
 function watched(mask: number): Watched {
-  return { postedUs: new Map(), mask, failing: new Map() };
+  return { postedUs: new Map(), opcodes: new Map(), mask, failing: new Map() };
 }
 
 class Watch {
@@ -197,11 +195,13 @@ class Watch {
 
   private send({ qpn, sendRing }: QueuePair, queue: Watched, index: number): void {
     const request = sendAt(qpn, sendRing, index, this.clock.now());
+    const { opcode = 0 } = request;
+    queue.opcodes.set(index & queue.mask, opcode);
     this.posted(queue, request);
     const status = this.observer.fail?.(request) ?? WcStatus.SUCCESS;
     if (status === WcStatus.SUCCESS) return;
-    queue.failing.set(index, { status, opcode: request.opcode ?? 0 });
-    putLowByte(sendRing.words, sendRing.wordOf(index) + SQE.CONTROL, NO_OPCODE);
+    queue.failing.set(index, status);
+    putLowByte(sendRing.words, sendRing.wordOf(index) + SQE.CONTROL, REFUSED | opcode);
   }
 
   private completion(ring: Ring, index: number): void {
@@ -209,19 +209,18 @@ class Watch {
     const { kind, qpn, srqn } = seen;
     const own = kind === 'send' ? this.sends.get(qpn) : this.receives.get(qpn);
     const queue = own ?? this.numbered.get(srqn);
+    if (seen.status === WcStatus.SUCCESS || kind !== 'send') return this.tell(seen, queue);
+    const requested = queue?.opcodes.get(seen.index & queue.mask);
+    const opcode = requested === undefined ? seen.opcode : (WC_OPCODES[requested] ?? WcOpcode.SEND);
     const failing = queue?.failing.get(seen.index);
-    if (failing !== undefined && seen.status !== WcStatus.SUCCESS) {
-      queue?.failing.delete(seen.index);
-      const opcode = WC_OPCODES[failing.opcode] ?? WcOpcode.SEND;
-      // Behind a request that has failed before, it is flushed as any other.
-      const isFlushed = seen.status === WcStatus.WR_FLUSH_ERR;
-      const status = isFlushed ? seen.status : failing.status;
-      const at = ring.wordOf(index) + CQE.CONTROL;
-      putLowByte(ring.words, at, status);
-      ring.words[at] = (ring.words[at]! & ~0xff00) | (opcode << 8);
-      return this.tell({ ...seen, status, opcode }, queue);
-    }
-    this.tell(seen, queue);
+    if (failing === undefined) return this.tell({ ...seen, opcode }, queue);
+    queue?.failing.delete(seen.index);
+    // Behind a request that has failed before, it is flushed like all others.
+    const status = seen.status === WcStatus.WR_FLUSH_ERR ? seen.status : failing;
+    const at = ring.wordOf(index) + CQE.CONTROL;
+    putLowByte(ring.words, at, status);
+    ring.words[at] = (ring.words[at]! & ~0xff00) | (opcode << 8);
+    this.tell({ ...seen, status, opcode }, queue);
   }
 
   private tell(seen: ObservedCompletion, queue: Watched | undefined): void {

@@ -1,11 +1,11 @@
 /** `dapl test`: the conformance suite over a device of this machine, and a report to send. */
 import { createRequire } from 'node:module';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { ReportDocument } from '../report/document.js';
-import { PROVIDERS, type ProviderName } from '../report/providers.js';
+import { PROVIDERS } from '../report/providers.js';
 
 interface Given {
-  readonly provider: ProviderName;
+  readonly provider: string;
   readonly device?: string;
   readonly peer?: string;
   readonly only?: string;
@@ -24,10 +24,15 @@ export function testCommand(): Command {
         'the authors of this package: capabilities, limits, firmware, kernel, what failed, and ' +
         'the figures; no host name, user, address, GID or GUID.',
     )
-    .addOption(
-      new Option('-P, --provider <name>', 'whose device it is').choices(PROVIDERS).default('verbs'),
+    .option(
+      '-P, --provider <name>',
+      `whose device it is: ${PROVIDERS.join(', ')}, a package beside this one, or a path (./x.js)`,
+      'verbs',
     )
-    .option('-d, --device <name>', 'an RDMA device or interface; softroce, mock: a local address')
+    .option(
+      '-d, --device <name>',
+      "an RDMA device or interface; softroce, mock: a local address; a package's: its parameters",
+    )
     .option('--peer <name>', 'the other end, named likewise; default: verbs the device itself')
     .option('--only <text>', 'only behaviours with this in "Group: behaviour"')
     .option('--report [file]', 'write a report; default dapl-report.json, which must not exist')
@@ -43,6 +48,8 @@ Examples:
   dapl test -d mlx5_0 --report              the device, connected with itself
   dapl test -d mlx5_0 --peer mlx5_1         two devices with a cable or a switch between them
   dapl test --only Transferring             a part of the suite
+  dapl test -P acme-rdma -d card0 --peer card1
+                                            the provider of a package, by its parameters
   dapl test -P softroce                     RoCEv2 in user space, on 127.0.0.1 and 127.0.0.2
 
 It ends with 1 when a behaviour fails. Nothing else should use the device meanwhile.`;

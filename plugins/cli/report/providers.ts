@@ -1,3 +1,2 @@
-/** Whose devices `dapl test` can look at. */
+/** Whose devices `dapl test` can look at, by a word; any other one is the provider of a package. */
 export const PROVIDERS = ['verbs', 'softroce', 'mock'] as const;
-export type ProviderName = (typeof PROVIDERS)[number];

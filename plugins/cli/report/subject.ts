@@ -4,19 +4,27 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import { type InspectedDevice, inspectVerbs, verbs, type VerbsOptions } from 'dapl/providers/verbs';
 import type { Capability, CompliancePair, ProviderFixture } from 'dapl/testing';
-import type { ProviderName } from './providers.js';
+import { packageSubject } from './package-subject.js';
+import { pairOf } from './pair.js';
 
 export interface SubjectOptions {
-  readonly provider: ProviderName;
-  /** verbs: an RDMA device or interface; softroce and mock: a local address. */
+  /** One of PROVIDERS, or the name of a package, or a path of a module that starts with a dot. */
+  readonly provider: string;
+  /**
+   * verbs: an RDMA device or interface; softroce and mock: a local address; a package's: its
+   * `iaParams`.
+   */
   readonly device?: string;
-  /** The other end, named likewise; default: verbs the device itself, else another address. */
+  /**
+   * The other end, named likewise; default: verbs the device itself, else another address. That of
+   * a package has none.
+   */
   readonly peer?: string;
   readonly libraries?: VerbsOptions['libraries'];
 }
 
 export interface Subject {
-  readonly provider: ProviderName;
+  readonly provider: string;
   readonly fixture: ProviderFixture;
   /** Of verbs: what the library and sysfs say of the devices, the peer's second. */
   readonly devices: readonly InspectedDevice[];
@@ -61,6 +69,8 @@ export async function subjectOf(options: SubjectOptions): Promise<Subject> {
       return softroceSubject(options);
     case 'mock':
       return mockSubject(options);
+    default:
+      return { ...(await packageSubject(options)), devices: [], isTimed: true };
   }
 }
 
@@ -131,20 +141,4 @@ function mockSubject({ device = '192.0.2.1', peer = '192.0.2.2' }: SubjectOption
   };
   const fixture = { capabilities: SOFTWARE, openPair };
   return { provider: 'mock', fixture, devices: [], isTimed: false };
-}
-
-function pairOf(
-  active: Ia,
-  passive: Ia,
-  openPassiveAgain: NonNullable<CompliancePair['openPassiveAgain']>,
-): CompliancePair {
-  return {
-    active,
-    passive,
-    passiveAddress: passive.address,
-    openPassiveAgain,
-    close: async () => {
-      await Promise.all([active.close(), passive.close()]);
-    },
-  };
 }

@@ -81,6 +81,15 @@ const WITH_TURN: ReadonlySet<CmState> = new Set([
   'DREQ_SENT',
 ]);
 
+/** The peer may have it established, and wait for a DREQ of ours until it has come. */
+const MAY_BE_ESTABLISHED: ReadonlySet<CmState> = new Set([
+  'REP_SENT',
+  'MRA_REP_RCVD',
+  'ESTABLISHED',
+  'DREQ_QUEUED',
+  'DREQ_SENT',
+]);
+
 export abstract class Connection
   implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener, Machine<CmState, CmInput>
 {
@@ -237,7 +246,7 @@ export abstract class Connection
     const { share } = this.services;
     if (share === undefined) return;
     const { localQpn, remoteQpn, localCommId, remoteCommId, path } = this;
-    if (this.state !== 'ESTABLISHED') share.forgetConnection(localCommId);
+    if (!MAY_BE_ESTABLISHED.has(this.state)) share.forgetConnection(localCommId);
     else {
       const { gid: peerGid, localGidIndex } = path;
       const ids = { localQpn, remoteQpn, localCommId, remoteCommId };

@@ -35,10 +35,10 @@ export function steeringError(cause: unknown): SpiError {
   }
   return new SpiError(
     'EOPNOTSUPP',
-    `an address cannot be shared here: the system refuses SO_ATTACH_REUSEPORT_CBPF (${code || message})`,
+    `no address can be shared here: SO_ATTACH_REUSEPORT_CBPF is refused (${code || message})`,
     {
       cause,
-      hint: 'a sandbox (seccomp) may forbid it: allow it, or give each program an address of its own',
+      hint: 'a sandbox (seccomp) may forbid it; or give each program an address of its own',
     },
   );
 }

@@ -1,32 +1,22 @@
 /** Joins the processes that share an address, or is the first of them. */
-import {
-  AsyncEventType,
-  type DeviceShare,
-  type Gid,
-  type Logger,
-  SpiError,
-} from '../../../core/spi/index.js';
+import { type DeviceShare, SpiError } from '../../../core/spi/index.js';
 import { GroupMember, type Membership } from '../../slots/member.js';
-import { loadNativeAddon, nativeAddonProblem } from '../native-addon.js';
-import type { PortGroup } from '../native-port.js';
 import { NameLock } from './name-lock.js';
-import { type DeviceOfGroup, SharedDevice } from '../../slots/shared-device.js';
-import { SocketGroupHost } from './socket-group-host.js';
+import { type DeviceOfGroup, groupDevice } from '../../slots/group-device.js';
+import { SharedDevice } from '../../slots/shared-device.js';
+import { SocketGroupHost, type SocketGroupInit } from './socket-group-host.js';
 
 /** Node ends a process that waits for nothing: a shared device that opens is waited for. */
 const HOLD_MS = 1_000;
 
-export interface JoinOptions {
-  readonly gids: readonly Gid[];
-  readonly udpPort: number;
-  /** Which packet port is asked for. */
-  readonly port: 'auto' | 'native' | 'dgram';
-  readonly logger: Logger;
-}
-
 export interface JoinedGroup {
   readonly share: DeviceShare;
-  readonly port: PortGroup;
+  /** What the native port opens; it says when its sockets are read no more. */
+  readonly port: {
+    readonly slot: number;
+    readonly descriptors: readonly number[];
+    readonly onClosed: () => void;
+  };
   /** Of the group: others of its processes have it, too. */
   readonly name: string;
   /** What waits for the group in this thread is seen to: for a caller that blocks the event loop. */
@@ -38,16 +28,11 @@ export interface JoinedGroup {
 }
 
 /**
- * @throws SpiError EOPNOTSUPP without the addon, or where the system lets nobody steer packets;
+ * @throws SpiError EOPNOTSUPP where the system does not let us steer packets;
  * EADDRINUSE another user's, or not shared; ENOMEM no slot or too many files; ETIMEDOUT
  */
-export async function joinGroup(options: JoinOptions): Promise<JoinedGroup> {
-  const addon = options.port === 'dgram' ? undefined : loadNativeAddon();
-  if (!addon) {
-    const problem = options.port === 'dgram' ? "port is 'dgram'" : nativeAddonProblem();
-    throw new SpiError('EOPNOTSUPP', `only the native port shares addresses: ${problem ?? ''}`);
-  }
-  const host = new SocketGroupHost({ ...options, addon });
+export async function joinGroup(init: SocketGroupInit): Promise<JoinedGroup> {
+  const host = new SocketGroupHost(init);
   const { member, membership } = await new Promise<{
     member: GroupMember;
     membership: Membership;
@@ -63,19 +48,12 @@ export async function joinGroup(options: JoinOptions): Promise<JoinedGroup> {
   const { slot, descriptors } = membership;
   const leave = (): void => member.close();
   return {
-    share: new SharedDevice(membership, member, new NameLock(addon, host.names.lock)),
+    share: new SharedDevice(membership, member, new NameLock(init.addon, host.names.lock)),
     port: { slot, descriptors, onClosed: leave },
     name: host.names.broker,
     turn: () => host.turn(),
-    serve: ({ cm, node, logger }) => {
-      host.device = {
-        disconnect: (record) => cm.disconnectFor?.(record),
-        deliver: (packet) => node.takeHanded(packet),
-        onLost: (reason) => {
-          logger.error('the shared device is lost', { reason });
-          node.device.raise(AsyncEventType.DEVICE_FATAL);
-        },
-      };
+    serve: (device) => {
+      host.device = groupDevice(device);
     },
     leave,
   };

@@ -9,9 +9,9 @@ import type { Gid } from '../../../core/spi/index.js';
 const DIGITS = 32;
 
 export interface GroupNames {
-  /** Who listens by it gives out slots. */
+  /** The process that listens by it gives out slots. */
   readonly broker: string;
-  /** Who has it may change what the shared table says of listeners. */
+  /** The process that has it may change what the shared table says of listeners. */
   readonly lock: string;
   /** Is there as long as the slot's process lives. */
   slot(slot: number): string;

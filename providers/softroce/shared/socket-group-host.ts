@@ -8,11 +8,11 @@ import {
   type Logger,
   SpiError,
 } from '../../../core/spi/index.js';
-import type { UnixListener, UnixSocket } from '../../host/index.js';
+import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';
+import type { GroupDevice } from '../../slots/group-device.js';
 import type { GroupHost, Link } from '../../slots/group-host.js';
 import { steeringProgram } from '../../slots/steering.js';
-import { bindError } from '../bind-error.js';
-import type { NativeAddon } from '../native-addon.js';
+import type { GroupSockets } from './group-sockets.js';
 import { notShared, otherUser, steeringError } from './group-errors.js';
 import { bindName } from './name-lock.js';
 import { groupNames, type GroupNames } from './names.js';
@@ -21,18 +21,19 @@ const BACKLOG = 64;
 /** The broker looks whether a slot's process lives by trying its name, for an instant. */
 const LIFE_WAIT_MS = 50;
 
+/** What of the native addon it takes. */
+export interface GroupAddon extends GroupSockets, UnixSockets {
+  /** Of the link of an address. */
+  findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;
+}
+
 export interface SocketGroupInit {
-  readonly addon: NativeAddon;
+  readonly addon: GroupAddon;
   readonly gids: readonly Gid[];
   readonly udpPort: number;
   readonly logger: Logger;
-}
-
-/** What the device does for its group, once it is there. */
-export interface GroupDevice {
-  disconnect(record: ConnectionRecord): void;
-  deliver(packet: HandedPacket): void;
-  onLost(reason: string): void;
+  /** Why a socket could not be had for an address. */
+  bindError(this: void, cause: unknown, address: string, udpPort: number): SpiError;
 }
 
 export class SocketGroupHost implements GroupHost {
@@ -129,7 +130,7 @@ export class SocketGroupHost implements GroupHost {
       this.closeDescriptors([this.bindSocket(gid)]);
     } catch (error) {
       if (isCode(error, 'EADDRINUSE')) throw notShared(gid, this.init.udpPort, users);
-      throw bindError(error, ipFromGid(gid), this.init.udpPort);
+      throw this.init.bindError(error, ipFromGid(gid), this.init.udpPort);
     }
   }
 
@@ -154,7 +155,7 @@ export class SocketGroupHost implements GroupHost {
         if (isCode(error, 'EADDRINUSE')) {
           throw notShared(gid, udpPort, this.init.addon.socketUsers(gid, udpPort));
         }
-        throw bindError(error, ipFromGid(gid), udpPort);
+        throw this.init.bindError(error, ipFromGid(gid), udpPort);
       }
     }
     return descriptors;

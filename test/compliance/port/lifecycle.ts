@@ -11,15 +11,17 @@ export const paths = portGroup('Paths', (claim) => {
     a.removePath(path);
     await assertDelivered(bench, [packet(bench, 1, 16)]);
     a.removePath(path);
-    assert.throws(() => a.removePath(path), RangeError);
+    const gone = 'of a path whose users have all let go';
+    assert.throws(() => a.removePath(path), RangeError, `removePath ${gone}`);
     describePackets(a, [packet(bench, 1, 16)]);
-    assert.throws(() => a.send(0, 1), RangeError);
+    assert.throws(() => a.send(0, 1), RangeError, `send ${gone}`);
   });
 
   claim('refuses a path to the other family, and from an address that it has not', ({ a }) => {
     const other = gidFromIp(isIpv4Gid(gidOf(a)) ? '::1' : '127.0.0.1');
-    assert.throws(() => a.addPath(other, 0), RangeError);
-    assert.throws(() => a.addPath(gidOf(a), a.gids.length), RangeError);
+    assert.throws(() => a.addPath(other, 0), RangeError, 'a path to the other family');
+    const local = a.gids.length;
+    assert.throws(() => a.addPath(gidOf(a), local), RangeError, `local address ${local}`);
   });
 });
 

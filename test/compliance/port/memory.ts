@@ -56,8 +56,10 @@ export const placing = portGroup('Memory', (claim) => {
       { source: 0xffffffff, length: 2, region, offset: 0 },
       { source: 0, length: 1, region: region + 1000, offset: 0 },
     ];
-    for (const entry of bad) assert.throws(() => place(b, [entry]), RangeError);
-    assert.throws(() => b.place(1 << 20), RangeError);
+    for (const entry of bad) {
+      assert.throws(() => place(b, [entry]), RangeError, `place ${JSON.stringify(entry)}`);
+    }
+    assert.throws(() => b.place(1 << 20), RangeError, 'place of more than the array has');
     b.removeRegion(region);
     const gone = { source: 0, length: 1, region, offset: 0 };
     assert.throws(() => place(b, [gone]), RangeError);
@@ -75,24 +77,29 @@ export const placing = portGroup('Memory', (claim) => {
     ];
     for (const segment of bad) {
       describePackets(a, [{ path, header: header(0), segments: [segment] }]);
-      assert.throws(() => a.send(0, 1), RangeError);
+      const what = `${segment.length} bytes at ${segment.offset} of region ${segment.region}`;
+      assert.throws(() => a.send(0, 1), RangeError, `send of ${what}`);
     }
   });
 
   claim('refuses packets that break the contract', ({ a, path }) => {
-    const bad: readonly PacketSpec[] = [
-      { path: path + 1000, header: header(0) },
-      { path, header: header(0).subarray(0, 8) },
-      { path, header: new Uint8Array(14) },
-    ];
-    for (const spec of bad) {
+    const bad: Readonly<Record<string, PacketSpec>> = {
+      'by a path that there is not': { path: path + 1000, header: header(0) },
+      'with headers of 8 bytes, less than a BTH': { path, header: header(0).subarray(0, 8) },
+      'with headers of 14 bytes, no multiple of 4': { path, header: new Uint8Array(14) },
+    };
+    for (const [what, spec] of Object.entries(bad)) {
       describePackets(a, [spec]);
-      assert.throws(() => a.send(0, 1), RangeError);
+      assert.throws(() => a.send(0, 1), RangeError, `send of a packet ${what}`);
     }
     describePackets(a, [{ path, header: header(0) }]);
     a.txPackets.set([0xffffffff, 0xffffffff], 2);
-    assert.throws(() => a.send(0, 1), RangeError);
-    assert.throws(() => a.send(0, 1 << 20), RangeError);
+    assert.throws(
+      () => a.send(0, 1),
+      RangeError,
+      'send of a packet with segments beyond the array',
+    );
+    assert.throws(() => a.send(0, 1 << 20), RangeError, 'send of more packets than the array has');
   });
 
   claim('survives memory that is transferred away', ({ a, b, path }) => {

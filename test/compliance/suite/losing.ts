@@ -1,6 +1,7 @@
 /** What the network loses, repeats, spoils or delays, a reliable connection makes good. */
 import assert from 'node:assert/strict';
 import { type EpAttributeOptions, MemPrivileges } from 'dapl';
+import { over } from 'dapl/spi/decorators';
 import { type Claim, group } from './behaviour.js';
 import type { ActivePacketFault, CompliancePair, PacketFault } from './fixture.js';
 import {
@@ -86,7 +87,9 @@ function tools(pair: CompliancePair): Pick<Faulty, 'fault' | 'watch'> {
       if (match(packet)) seen.count++;
       return false;
     };
-    fault({ from, match: look, action: 'drop' });
+    const rule: PacketFault = { from, match: look, action: 'drop' };
+    WATCHES.add(rule);
+    fault(rule);
     return seen;
   };
   return { fault, watch };
@@ -104,13 +107,48 @@ async function writeAndLook(here: Faulty, packets: number, cookie = 1): Promise<
 }
 
 export const losing = group('Losing packets', (plain) => {
-  const claim: Claim = (name, run, needs = []) => plain(name, run, [...NEEDS, ...needs]);
+  const claim: Claim = (name, run, needs = []) =>
+    plain(name, (pair) => namingUnhit(pair, run), [...NEEDS, ...needs]);
   acknowledgements(claim);
   requests(claim);
   responses(claim);
   repeats(claim);
   messages(claim);
 });
+
+/**
+ * A failure says so where a fault was never hit: then the packets were not what the behaviour
+ * counts on, such as longer ones than the MTU that the adapter tells.
+ */
+async function namingUnhit(
+  pair: CompliancePair,
+  run: (pair: CompliancePair) => void | Promise<void>,
+): Promise<void> {
+  const faults: { readonly rule: PacketFault; readonly active: ActivePacketFault }[] = [];
+  const addFault = (rule: PacketFault): ActivePacketFault => {
+    const active = pair.addFault!(rule);
+    if (!WATCHES.has(rule)) faults.push({ rule, active });
+    return active;
+  };
+  try {
+    await run(pair.addFault === undefined ? pair : over(pair, { addFault }));
+  } catch (error) {
+    const unhit = faults.filter(({ active }) => active.hits === 0);
+    if (unhit.length === 0 || !(error instanceof Error)) throw error;
+    const which = unhit.map(({ rule: { from, action } }) => `${nameOfAction(action)} of ${from}`);
+    const hint = 'the MTU of the connection has to be the one that ia.query() tells';
+    error.message += `; a fault was never hit (${which.join(', ')}): ${hint}`;
+    throw error;
+  }
+}
+
+/** Rules that only look. */
+const WATCHES = new WeakSet<PacketFault>();
+
+function nameOfAction(action: PacketFault['action']): string {
+  if (typeof action === 'string') return action;
+  return 'delayUs' in action ? 'delay' : 'repeat';
+}
 
 function acknowledgements(claim: Claim): void {
   claim('local ACK timeout, retry limit not exceeded: a lost ACK, one receive', async (pair) => {

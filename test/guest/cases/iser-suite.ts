@@ -13,10 +13,10 @@ import type { Case } from '../suite.js';
 
 const NAME = 'iqn.2026-01.io.dapl:suite';
 const START_TIMEOUT_MS = 60_000;
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 30_000;
 /** Cases of the suite, so that each is as long as others. */
 const PARTS = 8;
-/** Of all 230, as many in each part. */
+/** Of all parts; in one of them each failure is one that is known. */
 const MIN_PASSED_OR_SKIPPED = 195;
 const MAX_SKIPPED = 60;
 
@@ -63,7 +63,7 @@ async function runPart(lab: Lab, part: number): Promise<void> {
     }
   }
   for (const [name, outcome] of outcomes) ofAllParts.set(name, outcome);
-  const { passed, skipped } = summary(`${names.length}, part ${part + 1}`, outcomes);
+  const { skipped } = summary(`${names.length}, part ${part + 1}`, outcomes);
   const all = summary(`${tests.length} in this run so far`, ofAllParts);
   const of = (verdict: Verdict): string[] =>
     [...outcomes].filter(([, each]) => each.verdict === verdict).map(([name]) => name);
@@ -76,10 +76,11 @@ async function runPart(lab: Lab, part: number): Promise<void> {
   );
   const unknown = of('skipped').filter((name) => explanation(SKIPS, name) === undefined);
   assert.deepEqual(unknown, [], 'skipped, and not known why');
-  assert.ok(passed + skipped >= Math.floor(MIN_PASSED_OR_SKIPPED / PARTS), 'fewer than it may be');
   assert.ok(skipped <= Math.ceil(MAX_SKIPPED / PARTS), 'more are skipped than may be');
   const able = tests.filter((name) => explanation(NOT_OVER_ISER, name) === undefined);
   if (ofAllParts.size < able.length) return;
+  const counts = `${all.passed} passed, ${all.skipped} skipped, ${all.failed} failed`;
+  console.log(`    all parts: ${counts} of the ${able.length} that the client can do over iSER`);
   assert.ok(all.passed + all.skipped >= MIN_PASSED_OR_SKIPPED, 'fewer of all than it may be');
   assert.ok(all.skipped <= MAX_SKIPPED, 'more of all are skipped than may be');
 }
@@ -100,15 +101,13 @@ async function runTest(lab: Lab, name: string, preloaded: string): Promise<Outco
   try {
     const urls = new Array<string>(paths).fill(`iser://${lab.host.ipv4}:3260/${NAME}/0`);
     const seconds = Math.ceil(patience(TEST_TIMEOUT_MS) / 1000);
-    const { code, stdout, stderr } = await lab
-      .guest(0)
-      .run(
-        `timeout -s KILL ${seconds} env LD_PRELOAD=${preloaded} ` +
-          `iscsi-test-cu -d -n -V -t ALL.${name} ${urls.join(' ')} 2>&1`,
-        { timeoutMs: 2 * TEST_TIMEOUT_MS },
-      );
-    const output = stdout + stderr;
-    return outcomeOf({ output, exitCode: code ?? undefined, signal: undefined });
+    const { code, stdout } = await lab.guest(0).run(
+      `timeout -s KILL ${seconds} env LD_PRELOAD=${preloaded} ` +
+        // By lines: what is killed has told of all that it did.
+        `stdbuf -oL iscsi-test-cu -d -n -V -t ALL.${name} ${urls.join(' ')} 2>&1`,
+      { timeoutMs: 2 * TEST_TIMEOUT_MS },
+    );
+    return outcomeOf({ output: stdout, exitCode: code ?? undefined, signal: undefined });
   } finally {
     target.kill('SIGKILL');
     await target.exited;

@@ -48,6 +48,20 @@ describe('dapl test', () => {
     assertNothingPrivate(document, '192.0.2.1');
   });
 
+  it('looks at the provider of a package, or of a file', async () => {
+    const provider = join(import.meta.dirname, '../../../providers/mock/index.js');
+    const ends = { device: '192.0.2.1 fabric=tested', peer: '192.0.2.2 fabric=tested' };
+    const [{ conformance, provider: named }] = await run({ provider, ...ends });
+    assert.deepEqual([named, conformance.failed], ['index.js', []]);
+    assert.ok(conformance.passed > 4);
+    const [{ conformance: atomics }] = await run({ provider, ...ends, only: 'Atomic' });
+    assert.ok(atomics.passed > 2, 'the device itself says what it can');
+    await assert.rejects(run({ provider: 'acme' }), /acme needs --device and --peer/);
+    await assert.rejects(run({ provider: 'acme-absent', ...ends }), {
+      code: 'DAT_PROVIDER_NOT_FOUND',
+    });
+  });
+
   it('opens a device again as behaviours ask for', async () => {
     const [{ conformance }, lines] = await run({ only: 'Closing' });
     assert.deepEqual(conformance.failed, [], lines.join('\n'));

@@ -16,10 +16,13 @@ const texts = new Map(names.map((name) => [name, guide(name)]));
 /** Languages of the blocks whose code no test would run. */
 function notRun(name: string, text: string): string[] {
   const languages = [...text.matchAll(/^```(\w*)\n[^]*?^```$/gm)].map(([, name = '']) => name);
-  const others = languages.filter((language) => !['js', 'text', 'mermaid'].includes(language));
-  const named = [...text.matchAll(/^`[\w.-]+`:\n\n```js$/gm)];
-  const unnamed = WHOLE.includes(name) ? 0 : blocksOf(text, 'js').length - named.length;
-  return [...others, ...Array.from({ length: unnamed }, () => 'js without a name')];
+  const others = languages.filter(
+    (language) => !['js', 'json', 'text', 'mermaid'].includes(language),
+  );
+  const named = [...text.matchAll(/^`[\w.-]+`:\n\n```js(?:on)?$/gm)];
+  const code = [...blocksOf(text, 'js'), ...blocksOf(text, 'json')];
+  const unnamed = WHOLE.includes(name) ? 0 : code.length - named.length;
+  return [...others, ...Array.from({ length: unnamed }, () => 'code without a name')];
 }
 
 describe('docs/guides, all pages', () => {
@@ -37,7 +40,7 @@ describe('docs/guides, all pages', () => {
     assert.deepEqual(problems, []);
     assert.deepEqual(notRun('planted', '```sh\nls\n```\n\n```js\nx;\n```\n'), [
       'sh',
-      'js without a name',
+      'code without a name',
     ]);
   });
 });

@@ -35,6 +35,11 @@ describe('easy: calls', () => {
       addressOf('connect', '192.0.2.7', 6),
       refusal('DAT_INVALID_ADDRESS', /"192\.0\.2\.7" has not an IPv6 address: it is an IPv4 addr/),
     );
+    for (const address of ['999.1.1.1', '192.0.2', '192.0.2.1.5'])
+      await assert.rejects(
+        connect({ address, port: 7 }),
+        refusal('DAT_INVALID_ADDRESS', /has not an address: of an IPv4 address there are four num/),
+      );
     await assert.rejects(
       connect({ address: 'host.invalid', port: 7 }),
       refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has not an address: .*host\.inv/),

@@ -173,10 +173,9 @@ describe('flow: listeners', () => {
 
   it('refuses a port that is taken, and options that cannot be', async () => {
     await listen(world.server, { port: PORT });
-    assert.equal(
-      (await failureOf(listen(world.server, { port: PORT }))).code,
-      'DAT_CONN_QUAL_IN_USE',
-    );
+    const { code, message } = await failureOf(listen(world.server, { port: PORT }));
+    assert.equal(code, 'DAT_CONN_QUAL_IN_USE');
+    assert.equal(message.split(`[${code}]`).length, 2, 'the code stands once');
     const refused = async (options: object, message: RegExp): Promise<void> =>
       assert.match((await failureOf(listen(world.server, options))).message, message);
     await refused({ port: 70_000 }, /port is 70000/);

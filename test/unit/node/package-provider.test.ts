@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openIa } from 'dapl';
+import { decorate } from 'dapl/spi/decorators';
 import { loadProvider } from '../../../plugins/node/load-provider.js';
 
 const MOCK = new URL('../../../providers/mock/index.js', import.meta.url).href;
@@ -44,6 +45,26 @@ describe('A provider of a package by name', () => {
     });
   }
 
+  it('opens with what is to stand over it', async () => {
+    const seen: string[] = [];
+    const iaParams = '192.0.2.9 fabric=from';
+    const ia = await openIa('acme-provider', {
+      from: here,
+      iaParams,
+      decorate: (provider) =>
+        decorate(provider, {
+          device: ({ name }) => {
+            seen.push(name);
+            return {};
+          },
+        }),
+    });
+    assert.deepEqual(seen, ['mock 192.0.2.9']);
+    await ia.close();
+    const none = openIa('acme-provider', { from: here, iaParams, decorate: () => ({}) as never });
+    await assert.rejects(none, { code: 'DAT_INVALID_PARAMETER', message: /decorate .*a provider/ });
+  });
+
   it('opens by a path from the folder of the module', async () => {
     const ia = await openIa('./provider.mjs', { from: here, iaParams: '192.0.2.8 fabric=from' });
     await ia.close();
@@ -69,7 +90,10 @@ describe('A provider of a package by name', () => {
     const empty = openIa('acme-empty', { from: here });
     await assert.rejects(empty, /acme-empty exports no function datProviderInit/);
     const refused = openIa('acme-provider', { from: here, iaParams: 'nowhere fabric=from' });
-    await assert.rejects(refused, /refuses its ia_params "nowhere fabric=from"/);
+    await assert.rejects(refused, {
+      code: 'DAT_INVALID_PARAMETER',
+      message: /refuses its ia_params "nowhere fabric=from"/,
+    });
     for (const from of ['app/main.js', 'https://example.org/main.js', '']) {
       const wrong = openIa('acme-provider', { from });
       await assert.rejects(wrong, {

@@ -7,6 +7,8 @@ import {
   toOpenTelemetry,
   toPrometheus,
 } from 'dapl/plugins/metrics';
+import { faults } from 'dapl/plugins/faults';
+import { type ConfiguredProvider, WcStatus, WrOpcode } from 'dapl/spi';
 import * as promClient from 'prom-client';
 import { connected } from '../../compliance/suite/peer.js';
 import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/four-providers.js';
@@ -44,6 +46,38 @@ describe('Metrics of a provider', () => {
       one(`dapl_connection_events_total{device="${deviceKey}",event="requested"}`);
       assert.match(text, /dapl_request_duration_seconds_count\{.*opcode="SEND"\} [1-9]/);
       assert.match(text, /dapl_completions_total\{.*kind="receive",.*status="SUCCESS"\} [1-9]/);
+    });
+  }
+
+  for (const [where, stacked] of [
+    [
+      'beneath faults',
+      (sink: MetricsSink, plain: ConfiguredProvider) => faults(metrics(plain, sink)),
+    ],
+    [
+      'over faults',
+      (sink: MetricsSink, plain: ConfiguredProvider) => {
+        const faulty = faults(plain);
+        return { ...faulty, provider: metrics(faulty.provider, sink) };
+      },
+    ],
+  ] as const) {
+    it(`name a request that fails as what it was: ${where}`, async () => {
+      const register = new promClient.Registry();
+      const pair = PROVIDER_PAIRS['mock']!();
+      const { provider, sends } = stacked(toPrometheus(promClient, { register }), pair.active);
+      const action = { type: 'fail', status: WcStatus.REM_ACCESS_ERR } as const;
+      sends.add({ match: { opcode: WrOpcode.RDMA_WRITE }, action });
+      let text = '';
+      await withAdapters({ ...pair, active: provider }, async (opened) => {
+        const { active: a, passive: b } = await connected(opened);
+        a.ep.postRdmaWrite(a.lmr.segment(0, 40), 2, b.remote());
+        await a.until('BROKEN');
+        text = await register.metrics();
+      });
+      assert.match(text, /posted_total\{.*opcode="RDMA_WRITE"\} 1\n/);
+      assert.match(text, /completions_total\{.*opcode="RDMA_WRITE",status="[A-Z_]+_ERR"\} 1\n/);
+      assert.doesNotMatch(text, /completions_total\{.*opcode="SEND",status="[A-Z_]+_ERR"\}/);
     });
   }
 

@@ -18,6 +18,8 @@ describe('A traced provider', () => {
         a.ep.disconnect('abrupt');
         await a.until('DISCONNECTED');
       });
+      const managed = entries.filter(({ text }) => /^qp 1 receive \d+: \d+ bytes/.test(text));
+      assert.deepEqual(managed, [], 'receives of QP1 as they are posted');
       const texts = entries.map(({ text }) => text).filter((text) => !text.startsWith('qp 1 '));
       const wanted = [
         /^qp \d+ to INIT$/,

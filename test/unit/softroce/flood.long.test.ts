@@ -17,7 +17,7 @@ describe('softroce: floods of CM messages on loopback', function () {
    * so many times a second, however long the machine takes for all of it.
    */
   const floods: readonly (readonly [FloodKind, seconds: number, answered: number])[] = [
-    ['repeated', 10, 0.05],
+    ['repeated', 10, 0.08],
     ['fresh', 2, 0.4],
   ];
   for (const [kind, seconds, answered] of floods) {

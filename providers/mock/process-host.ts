@@ -8,18 +8,12 @@ import {
   type Logger,
   type Random,
   SpiError,
-} from '../../../core/spi/index.js';
-import type { GroupHost, Link } from '../../slots/group-host.js';
-import { type GroupSystem, OpenFile } from './group-system.js';
+} from '../../core/spi/index.js';
+import type { GroupDevice } from '../slots/group-device.js';
+import type { GroupHost, Link } from '../slots/group-host.js';
+import type { GroupSystem, OpenFile } from './group-system.js';
 import { PairedLink } from './paired-link.js';
 import type { SteeredSocket } from './steered-address.js';
-
-/** What the device does for its group, once it is there. */
-export interface GroupDevice {
-  disconnect(record: ConnectionRecord): void;
-  deliver(packet: HandedPacket): void;
-  onLost(reason: string): void;
-}
 
 export class ProcessHost implements GroupHost {
   readonly addresses: number;
@@ -30,7 +24,7 @@ export class ProcessHost implements GroupHost {
   onKilled: (() => void) | undefined;
   private readonly files = new Map<number, OpenFile>();
   private nextDescriptor = 3;
-  /** Memory that others have, too, as it was when this process was killed in the midst of a call. */
+  /** Memory that others have, too, as it was when this process was killed inside of a call. */
   private left: { readonly memory: ArrayBuffer; readonly bytes: ArrayBuffer } | undefined;
   private depth = 0;
 

@@ -26,7 +26,7 @@ export interface GroupSockets {
   bindGroupSocket(gid: Uint8Array, scopeId: number, udpPort: number): number;
   /**
    * From now on the program steers the whole group: it sees what follows the UDP header, and
-   * returns a place. The latest one counts, whoever attached it.
+   * returns a place. The latest one counts, whichever process attached it.
    * @param program 1 to 4,096 instructions of four words: code, jt, jf, k (linux/filter.h)
    * @throws Error with `code` EINVAL for a program that the system refuses, or a socket outside a
    * group; ENOMEM (net.core.optmem_max); EPERM, EACCES or ENOSYS from a sandbox

@@ -1,12 +1,8 @@
 /** A pretended process joins those that share its addresses, or is the first of them. */
-import {
-  AsyncEventType,
-  type DeviceShare,
-  type Logger,
-  SpiError,
-} from '../../../core/spi/index.js';
-import { GroupMember, type Membership } from '../../slots/member.js';
-import { type DeviceOfGroup, SharedDevice } from '../../slots/shared-device.js';
+import { type DeviceShare, type Logger, SpiError } from '../../core/spi/index.js';
+import { GroupMember, type Membership } from '../slots/member.js';
+import { type DeviceOfGroup, groupDevice } from '../slots/group-device.js';
+import { SharedDevice } from '../slots/shared-device.js';
 import type { GroupSystem } from './group-system.js';
 import { ProcessHost } from './process-host.js';
 import type { SteeredSocket } from './steered-address.js';
@@ -64,15 +60,8 @@ function joined(host: ProcessHost, member: GroupMember, membership: Membership):
     share: new LivingShare(host, device),
     sockets: host.socketsOf(membership.descriptors),
     host,
-    serve: ({ cm, node, logger }) => {
-      host.device = {
-        disconnect: (record) => cm.disconnectFor?.(record),
-        deliver: (packet) => node.takeHanded(packet),
-        onLost: (reason) => {
-          logger.error('the shared device is lost', { reason });
-          node.device.raise(AsyncEventType.DEVICE_FATAL);
-        },
-      };
+    serve: (device) => {
+      host.device = groupDevice(device);
     },
     leave: () => host.enter(() => member.close()),
   };

@@ -2,8 +2,8 @@
  * What the system has for the processes that share the addresses of one device, in place of Linux:
  * sockets, open files with descriptors, a name that one process of all has, links between them.
  */
-import { SpiError } from '../../../core/spi/index.js';
-import type { Fabric } from '../fabric.js';
+import { SpiError } from '../../core/spi/index.js';
+import type { Fabric } from './fabric.js';
 import type { PairedLink } from './paired-link.js';
 import type { ProcessHost } from './process-host.js';
 import { SteeredAddress, type SteeredSocket } from './steered-address.js';
@@ -28,7 +28,7 @@ export class OpenFile {
 export type MessageTap = (from: ProcessHost, to: ProcessHost, bytes: Uint8Array) => void;
 
 export class GroupSystem {
-  /** Who has the name of the group, and what comes of a connection to it. */
+  /** The process that has the name of the group, and what comes of a connection to it. */
   listener: { readonly host: ProcessHost; readonly onLink: (link: PairedLink) => void } | undefined;
   /** By name, those that have come; a later one of the same name replaces an earlier. */
   readonly processes = new Map<string, ProcessHost>();

@@ -1,7 +1,7 @@
 /**
  * Virtual addresses of memory regions: random and page-aligned, so that they tell a peer nothing.
  */
-import type { Random } from './time/clock.js';
+import type { Random } from '../time/clock.js';
 
 const PAGE_MASK = 0xfffff000;
 /** Like a user-space pointer: 47 bits, and never in the lowest 4 GiB. */

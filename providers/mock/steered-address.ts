@@ -3,10 +3,10 @@
  * order of binding; a program says to whose place a packet goes; and when a socket is closed, the
  * last one moves into its place (net/core/sock_reuseport.c of Linux).
  */
-import type { Gid } from '../../../core/spi/index.js';
-import { slotOf } from '../../slots/steering.js';
-import type { MemoryPort } from '../memory-port.js';
-import type { PacketPool, WirePacket } from '../wire-packet.js';
+import type { Gid } from '../../core/spi/index.js';
+import { slotOf } from '../slots/steering.js';
+import type { MemoryPort } from './memory-port.js';
+import type { PacketPool, WirePacket } from './wire-packet.js';
 
 /** Packets that wait in a socket that nothing reads, at most. */
 const MAX_QUEUED = 256;
