@@ -1,61 +1,17 @@
 /** XRC domains of several processes on one softroce address, with each of them killed in turn. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { killAll, Program } from '../slots/programs.js';
-import { loopback } from '../support/loopback.js';
+import { killAll } from '../slots/programs.js';
 import { paused } from '../support/patience.js';
+import { device, hostsOf, World } from './world.js';
 
-const PROGRAM = join(import.meta.dirname, 'program.js');
 const LOOK_MS = 10;
-let hosts = 1;
-const newAddress = (): string => loopback(88, hosts++);
 
 describe('XRC domains between processes', function () {
   this.timeout(120_000);
-  const directory = mkdtempSync(join(tmpdir(), 'xrc-'));
-  const newKey = (): string => {
-    const key = join(directory, `domain-${hosts}`);
-    writeFileSync(key, '');
-    return key;
-  };
+  const world = new World(88);
+  const reach = world.reach.bind(world);
   afterEach(killAll);
-  after(() => rmSync(directory, { recursive: true }));
-
-  /** A program with the domain open and a receive queue in it. */
-  async function receiver(
-    address: string,
-    key: string,
-  ): Promise<{ program: Program; srqn: number }> {
-    const program = await device(address);
-    assert.equal(await program.ask(`domain ${key}`), 'domain');
-    const srqn = Number(await program.ask('queue'));
-    assert.ok(srqn > 0, `${srqn}`);
-    return { program, srqn };
-  }
-
-  /** Two receivers, of which the first has made a target, and a sender that is attached to it. */
-  async function reach(...options: readonly string[]): Promise<{
-    first: Program;
-    second: Program;
-    sender: Program;
-    srqns: readonly number[];
-    target: number;
-    address: string;
-    key: string;
-  }> {
-    const [address, outside, key] = [newAddress(), newAddress(), newKey()];
-    const first = await receiver(address, key);
-    const second = await receiver(address, key);
-    const sender = await device(outside, 'alone');
-    const qpn = await sender.ask('initiator');
-    const target = Number(await first.program.ask(['target', outside, qpn, ...options].join(' ')));
-    assert.ok(target > 0);
-    assert.equal(await sender.ask(`attach ${address} ${target}`), 'connection');
-    const srqns = [first.srqn, second.srqn];
-    return { first: first.program, second: second.program, sender, srqns, target, address, key };
-  }
+  after(() => world.end());
 
   it('one connection reaches both: sends and RDMA, into the memory of each', async () => {
     const { first, second, sender, srqns } = await reach();
@@ -143,7 +99,7 @@ describe('XRC domains between processes', function () {
   });
 
   it('two creators at once have one domain, which ends with its last opener', async () => {
-    const [address, key] = [newAddress(), newKey()];
+    const [address, key] = [world.newAddress(), world.newKey()];
     const programs = await Promise.all([device(address), device(address)]);
     const answers = await Promise.all(programs.map((each) => each.ask(`domain ${key} exclusive`)));
     assert.deepEqual(answers.map((answer) => answer === 'domain').toSorted(), [false, true]);
@@ -170,35 +126,9 @@ describe('XRC domains between processes', function () {
     const { first, address } = await reach();
     assert.match(await first.ask('ordinary'), /DAT_MODEL_NOT_SUPPORTED.*ordinary memory/);
     const other = await device(address);
-    const missing = join(directory, 'missing');
-    assert.match(await other.ask(`domain ${missing}`), /DAT_.*there is no such file/);
+    assert.match(await other.ask(`domain ${world.missingKey}`), /DAT_.*there is no such file/);
     // A key that names no file is the process's own, as before.
     assert.equal(await other.ask('domain own-key'), 'domain');
     assert.equal(hostsOf(address).length, 1);
   });
 });
-
-async function device(address: string, how = ''): Promise<Program> {
-  const program = new Program(undefined, PROGRAM);
-  assert.equal(await program.ask(`open ${address} ${how}`), 'open');
-  return program;
-}
-
-/** Processes that host domains of an address. */
-function hostsOf(address: string): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      const command = commandOf(pid);
-      return command.includes('xrc-host-program.js') && command.includes(`"${address}"`);
-    });
-}
-
-function commandOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-  } catch {
-    return '';
-  }
-}
