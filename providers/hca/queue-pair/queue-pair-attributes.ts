@@ -55,6 +55,7 @@ const ATTRIBUTES = {
     kindOf<number>('a bit set of Access', (flags) => isBitSet(flags, QP_ACCESS)),
   ),
 };
+const GID = kindOf<Uint8Array>('a Uint8Array', (gid) => gid instanceof Uint8Array);
 const PATH_MTU = oneOf(PATH_MTU_BYTES.slice(1));
 
 /** @throws SpiError('EINVAL') that names the attribute, its value and the limit */
@@ -71,6 +72,7 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
     const { gid, localGidIndex, peer } = a.addressVector;
     range('addressVector.peer.sourcePort', peer?.sourcePort, 1, 65535);
     range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);
+    checkValue('addressVector.gid', gid, GID, einval);
     if (gid.length !== 16) throw einval('the length of addressVector.gid', gid.length, '16');
     if (isMulticastGid(gid)) throw einval('addressVector.gid', ipFromGid(gid), 'that of one port');
   }

@@ -30,7 +30,8 @@ export interface HostedTargetObject extends HostedObject {
 
 /** Where the regions and queues of one opener belong. */
 export interface HostedSpace extends HostedObject {
-  addRegion(request: Of<'addRegion'>): HostedObject;
+  /** @param descriptor the caller's to close, as that of a queue */
+  addRegion(request: Of<'addRegion'>, descriptor: number): HostedObject;
   addQueue(request: Of<'addQueue'>, descriptor: number, events: QueueEvents): HostedQueue;
 }
 
@@ -129,8 +130,9 @@ export class HostDomain {
       opener.space ??= this.objects.createSpace();
       opener.isOpen = true;
     },
-    addRegion: (opener, request) => {
-      opener.regions.set(request.key, opener.space!.addRegion(request));
+    addRegion: (opener, request, [descriptor]) => {
+      if (descriptor === undefined) throw new SpiError('EINVAL', 'addRegion without its memory');
+      opener.regions.set(request.key, opener.space!.addRegion(request, descriptor));
     },
     removeRegion: ({ regions }, { key }) => {
       regions.get(key)?.destroy();

@@ -18,27 +18,39 @@ export interface HostLinkInit {
   readonly onNote: (note: Note) => void;
   /** The host has ended, or says what none says. Once. */
   readonly onEnd: () => void;
+  /** Default 20,000. */
+  readonly answerMs?: number;
 }
 
 export class HostLink {
   private readonly socket: UnixSocket;
   private readonly notes: Note[] = [];
+  /** Requests that the host has, and whose caller has been told that it does not answer. */
+  private readonly givenUp = new Map<number, Request>();
+  private readonly answerMs: number;
   private number = 0;
   private ended = false;
 
   constructor(private readonly init: HostLinkInit) {
     this.socket = init.socket;
+    this.answerMs = init.answerMs ?? ANSWER_MS;
     this.socket.watch(() => this.read());
   }
 
   /** @throws SpiError of the host; ('EIO') it has ended; ('ETIMEDOUT') */
   ask(request: Request, descriptors: readonly number[] = []): unknown {
-    const id = (this.number = (this.number + 1) >>> 0);
+    const id = this.nextNumber();
     const bytes = encode({ ...request, id });
     let answer: Answer | undefined;
     this.waitFor(() => this.trySend(bytes, descriptors));
-    this.waitFor(() => (answer = this.answerTo(id)) !== undefined);
-    this.deliverSoon();
+    try {
+      this.waitFor(() => (answer = this.answerTo(id)) !== undefined);
+    } catch (error) {
+      this.givenUp.set(id, request);
+      throw error;
+    } finally {
+      this.deliverSoon();
+    }
     const { code, message = '', value } = answer!;
     if (code !== undefined) throw new SpiError(code, message);
     return value;
@@ -55,7 +67,7 @@ export class HostLink {
   }
 
   private waitFor(done: () => boolean): void {
-    const endMs = performance.now() + ANSWER_MS;
+    const endMs = performance.now() + this.answerMs;
     let sleepMs = FIRST_SLEEP_MS;
     for (;;) {
       if (this.ended) throw new SpiError('EIO', 'the process that hosts the XRC domain has ended');
@@ -63,7 +75,7 @@ export class HostLink {
       if (performance.now() > endMs) {
         throw new SpiError(
           'ETIMEDOUT',
-          `the host of the XRC domain has not answered in ${ANSWER_MS} ms`,
+          `the host of the XRC domain has not answered in ${this.answerMs} ms`,
           {
             hint: 'it may be stopped (SIGSTOP, a debugger): let it go on, or end it',
           },
@@ -91,7 +103,22 @@ export class HostLink {
       if (message === undefined) return undefined;
       if ('note' in message) this.notes.push(message);
       else if (message.answer === id) return message;
+      else this.undo(message);
     }
+  }
+
+  /** What has been done after all, for a caller that has been told that it is not. */
+  private undo({ answer, code, value }: Answer): void {
+    const request = this.givenUp.get(answer);
+    this.givenUp.delete(answer);
+    if (request === undefined || code !== undefined) return;
+    const undoing = undoingOf(request, value);
+    // Where there is no room for it, the end of the domain does it.
+    if (undoing) this.trySend(encode({ ...undoing, id: this.nextNumber() }), []);
+  }
+
+  private nextNumber(): number {
+    return (this.number = (this.number + 1) >>> 0);
   }
 
   /** @returns undefined while nothing waits, or at the end */
@@ -115,6 +142,7 @@ export class HostLink {
       const message = this.take();
       if (message === undefined) break;
       if ('note' in message) this.notes.push(message);
+      else this.undo(message);
     }
     this.deliver();
   }
@@ -135,6 +163,22 @@ export class HostLink {
       this.deliver();
       this.init.onEnd();
     });
+  }
+}
+
+/** @returns undefined where nothing is to be taken back */
+function undoingOf(request: Request, value: unknown): Request | undefined {
+  switch (request.op) {
+    case 'createTarget':
+      return { op: 'release', qpn: value as number };
+    case 'hold':
+      return { op: 'release', qpn: request.qpn };
+    case 'addQueue':
+      return { op: 'removeQueue', srqn: request.srqn };
+    case 'addRegion':
+      return { op: 'removeRegion', key: request.key };
+    default:
+      return undefined;
   }
 }
 

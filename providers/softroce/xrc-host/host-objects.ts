@@ -1,4 +1,5 @@
 /** The host's objects on its device: openers' memory and receive queues, and the targets. */
+import { constants } from 'node:buffer';
 import {
   type AsyncEventType,
   type CompletionQueue,
@@ -26,10 +27,8 @@ import { queueRings, queueRingsBytes } from './rings.js';
 
 type Of<Name> = Extract<Request, { readonly op: Name }>;
 
-/** How memory of other processes is mapped. */
+/** How memory of other processes is mapped. @throws Error for any other length than its own */
 export interface MemoryMapper {
-  /** As `Device.shareMemory`. */
-  shareMemory(name: string, lengthBytes: number): ArrayBuffer;
   mapSharedTable(descriptor: number, lengthBytes: number): ArrayBuffer;
 }
 
@@ -105,12 +104,12 @@ class Space implements HostedSpace {
     this.hca = device.hca;
   }
 
-  addRegion(request: Of<'addRegion'>): HostedObject {
-    const { key, access, iova, name, memoryBytes, offset, lengthBytes } = request;
+  addRegion(request: Of<'addRegion'>, descriptor: number): HostedObject {
+    const { key, access, iova, memoryBytes, offset, lengthBytes } = request;
     if (offset + lengthBytes > memoryBytes) {
       throw new SpiError('EINVAL', `${offset} + ${lengthBytes} of ${memoryBytes} bytes`);
     }
-    const memory = this.memory.shareMemory(name, memoryBytes);
+    const memory = this.map(descriptor, memoryBytes);
     const bytes = new Uint8Array(memory, offset, lengthBytes);
     return this.hca.memory.register(this.pd, bytes, access, iova, key);
   }
@@ -124,7 +123,7 @@ class Space implements HostedSpace {
         `${maxWr} receives of ${maxSge} segments: ${mostWr}, ${mostSge}`,
       );
     }
-    const memory = this.memory.mapSharedTable(descriptor, queueRingsBytes(maxWr, maxSge));
+    const memory = this.map(descriptor, queueRingsBytes(maxWr, maxSge));
     const rings = queueRings(memory, maxWr, maxSge);
     const cq = this.device.createCompletionQueue({
       minEntries: rings.completions.entries,
@@ -165,5 +164,19 @@ class Space implements HostedSpace {
 
   destroy(): void {
     this.pd.destroy();
+  }
+
+  /** @throws SpiError('EINVAL') it is no memory of that length; ('EOVERFLOW') */
+  private map(descriptor: number, lengthBytes: number): ArrayBuffer {
+    // A buffer of more bytes than Node.js allows would end the process.
+    if (lengthBytes > constants.MAX_LENGTH) {
+      const message = `${lengthBytes} bytes; a region has at most ${constants.MAX_LENGTH}`;
+      throw new SpiError('EOVERFLOW', message);
+    }
+    try {
+      return this.memory.mapSharedTable(descriptor, lengthBytes);
+    } catch (cause) {
+      throw new SpiError('EINVAL', `no shared memory of ${lengthBytes} bytes`, { cause });
+    }
   }
 }

@@ -25,6 +25,7 @@ export interface HostedDomainInit {
   readonly link: Pick<HostLinkInit, 'socket' | 'turn'>;
   readonly createTable: (bytes: number) => { memory: ArrayBuffer; descriptor: number };
   readonly closeDescriptor: (descriptor: number) => void;
+  readonly memoryDescriptor: (name: string) => number;
 }
 
 export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
@@ -80,7 +81,7 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   override destroy(): void {
     if (this.destroyed) return;
     super.destroy();
-    for (const mirror of this.mirrors.values()) mirror.end();
+    for (const mirror of this.mirrors.values()) mirror.detach();
     this.link.close();
   }
 
@@ -103,7 +104,8 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
         hint: 'take a zone for each domain that processes share',
       });
     }
-    const mirror = new Mirror(pd, this.link, this.init.names);
+    const { names, memoryDescriptor } = this.init;
+    const mirror = new Mirror(pd, this.link, names, memoryDescriptor);
     mirror.begin(this.init.hca.memory.regionsOf(pd));
     this.mirrors.set(pd, mirror);
   }

@@ -10,13 +10,12 @@ export const MAX_MESSAGE_BYTES = 4096;
 /** What an opener asks for. */
 export type Request =
   | { readonly op: 'open'; readonly mode: XrcOpenMode }
+  /** With the descriptor of the memory that it is in, of that length. */
   | {
       readonly op: 'addRegion';
       readonly key: number;
       readonly access: number;
       readonly iova: bigint;
-      /** Of the memory that processes share by it (`Device.shareMemory`), and its whole length. */
-      readonly name: string;
       readonly memoryBytes: number;
       readonly offset: number;
       readonly lengthBytes: number;
@@ -55,7 +54,7 @@ export interface Answer {
   readonly message?: string;
 }
 
-type Kind = 'number' | 'u24' | 'u32' | 'bigint' | 'text' | 'mode' | 'object';
+type Kind = 'number' | 'u24' | 'u32' | 'bigint' | 'mode' | 'object';
 type Fields = Readonly<Record<string, Kind>>;
 
 const OPS: Readonly<Record<Op, Fields>> = {
@@ -64,7 +63,6 @@ const OPS: Readonly<Record<Op, Fields>> = {
     key: 'u32',
     access: 'u32',
     iova: 'bigint',
-    name: 'text',
     memoryBytes: 'number',
     offset: 'number',
     lengthBytes: 'number',
@@ -95,7 +93,6 @@ const KINDS: Readonly<Record<Kind, (value: unknown) => boolean>> = {
   u24: (value) => isWhole(value, 0xffffff),
   u32: (value) => isWhole(value, 0xffffffff),
   bigint: (value) => typeof value === 'bigint' && value >= 0n && value < 1n << 64n,
-  text: (value) => typeof value === 'string' && value.length > 0,
   mode: (value) => value === 'create' || value === 'exclusive' || value === 'existing',
   object: (value) => typeof value === 'object' && value !== null,
 };

@@ -28,6 +28,7 @@ export class Mirror implements RegionMirror {
     private readonly domain: Domain,
     private readonly link: Pick<HostLink, 'ask'>,
     private readonly names: SharedNames,
+    private readonly descriptorOf: (name: string) => number,
   ) {}
 
   /** @throws SpiError('EOPNOTSUPP') one of them cannot be shared: then none is */
@@ -59,16 +60,11 @@ export class Mirror implements RegionMirror {
     const { bytes, key, access, iova, lengthBytes } = region as Region;
     const { buffer, byteOffset } = bytes;
     try {
-      this.link.ask({
-        op: 'addRegion',
-        key,
-        access,
-        iova,
-        name: this.names.of(buffer) ?? '',
-        memoryBytes: buffer.byteLength,
-        offset: byteOffset,
-        lengthBytes,
-      });
+      const memoryBytes = buffer.byteLength;
+      this.link.ask(
+        { op: 'addRegion', key, access, iova, memoryBytes, offset: byteOffset, lengthBytes },
+        [this.descriptorOf(this.names.of(buffer) ?? '')],
+      );
     } catch (error) {
       if (error instanceof SpiError && error.code === 'EBUSY') return false;
       throw error;
@@ -82,9 +78,14 @@ export class Mirror implements RegionMirror {
     if (this.keys.delete(key)) askIfThere(this.link, { op: 'removeRegion', key });
   }
 
-  end(): void {
+  /** The link is being closed, by which the host forgets all that is here. */
+  detach(): void {
     if (this.domain.mirror === this) this.domain.mirror = undefined;
-    for (const key of this.keys) askIfThere(this.link, { op: 'removeRegion', key });
     this.keys.clear();
+  }
+
+  private end(): void {
+    for (const key of this.keys) askIfThere(this.link, { op: 'removeRegion', key });
+    this.detach();
   }
 }

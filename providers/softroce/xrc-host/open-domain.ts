@@ -20,6 +20,7 @@ const DIGITS = 16;
 
 /** What the native addon has for it. */
 export type XrcHostAddon = Pick<UnixSockets, 'connectUnix'> & {
+  memoryDescriptor(name: string): number;
   createSharedTable(name: string, lengthBytes: number): Table;
   closeDescriptor(descriptor: number): void;
 };
@@ -79,6 +80,7 @@ export function openHostedDomain(
         link: { socket, turn },
         createTable: (bytes) => addon.createSharedTable('dapl-xrc', bytes),
         closeDescriptor: (descriptor) => addon.closeDescriptor(descriptor),
+        memoryDescriptor: (memory) => addon.memoryDescriptor(memory),
       });
     } catch (error) {
       const { code, message } = error as SpiError;

@@ -6,6 +6,8 @@ import { type Answer, decode, encode, type Note } from './messages.js';
 
 /** While an opener's queue is full. */
 const RETRY_MS = 5;
+/** For an opener that is stopped; one that asks on without reading is ended. */
+const MOST_WAITING = 4096;
 /** A connection is accepted before it has said `open`; what connects opens at once. */
 const OPEN_MS = 10_000;
 /** Number of an opener's `open`. */
@@ -137,7 +139,7 @@ class Caller {
     if (this.waiting.length === 0 && this.trySend(message)) return;
     const isLook = (one: Note | Answer): boolean => 'note' in one && one.note === 'look';
     if (isLook(message) && this.waiting.some(isLook)) return;
-    this.waiting.push(message);
+    if (this.waiting.push(message) > MOST_WAITING) this.end();
     if (this.waiting.length === 1) setTimeout(() => this.sendWaiting(), RETRY_MS);
   }
 

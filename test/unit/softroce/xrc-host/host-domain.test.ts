@@ -144,6 +144,17 @@ describe('softroce: the rules of a hosted XRC domain', () => {
     ]);
   });
 
+  it('a region without the memory that it is in is refused', () => {
+    const stage = new Stage();
+    const one = stage.open('one');
+    const memory = { memoryBytes: 4096, offset: 0, lengthBytes: 64 };
+    const region: Request = { op: 'addRegion', key: 9, access: 0, iova: 0n, ...memory };
+    assert.throws(() => stage.ask(one, region), /without its memory/);
+    stage.ask(one, region, 5);
+    stage.domain.leave(one);
+    assert.deepEqual(stage.objects.log, ['-region 9', '-space 1']);
+  });
+
   it('a queue is its opener’s: without its memory, or of another, it is refused', () => {
     const stage = new Stage();
     const [one, two] = [stage.open('one'), stage.open('two')];

@@ -14,7 +14,6 @@ const MESSAGES: readonly Message[] = [
     key: 0xffffffff,
     access: 7,
     iova: 0xfedcba9876543210n,
-    name: 'memory "of" names',
     memoryBytes: 2 ** 40,
     offset: 4096,
     lengthBytes: 2 ** 33,
