@@ -6,6 +6,7 @@ import {
   integer,
   isBitSet,
   kindOf,
+  OBJECT,
   oneOf,
   optional,
 } from '../../../core/spi/checks/index.js';
@@ -68,10 +69,12 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
   if (a.pathMtuBytes !== undefined && ![localMtuBytes, channelMtuBytes].includes(a.pathMtuBytes)) {
     checkMtu(a.pathMtuBytes, mtuBytes);
   }
-  if (a.addressVector) {
+  checkValue('addressVector', a.addressVector, optional(OBJECT), einval);
+  if (a.addressVector !== undefined) {
     const { gid, localGidIndex, peer } = a.addressVector;
+    checkValue('addressVector.peer', peer, optional(OBJECT), einval);
     range('addressVector.peer.sourcePort', peer?.sourcePort, 1, 65535);
-    range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);
+    checkInteger('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1, einval);
     checkValue('addressVector.gid', gid, GID, einval);
     if (gid.length !== 16) throw einval('the length of addressVector.gid', gid.length, '16');
     if (isMulticastGid(gid)) throw einval('addressVector.gid', ipFromGid(gid), 'that of one port');
