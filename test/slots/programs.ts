@@ -15,11 +15,15 @@ export class Program {
   private readonly child: ChildProcess;
   private readonly lines: AsyncIterator<string>;
 
-  /** @param path default the program that echoes */
-  constructor(user?: number, path = PROGRAM) {
+  /**
+   * @param path default the program that echoes
+   * @param environment besides that of this process
+   */
+  constructor(user?: number, path = PROGRAM, environment: Readonly<Record<string, string>> = {}) {
     const options = user === undefined ? {} : { uid: user, gid: user, cwd: '/' };
     this.child = spawn(process.execPath, [path], {
       stdio: ['pipe', 'pipe', process.env['DAPL_TEST_LOG'] ? 'inherit' : 'ignore'],
+      env: { ...process.env, ...environment },
       ...options,
     });
     this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]();

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Program } from '../slots/programs.js';
 import { loopback } from '../support/loopback.js';
 
-const PROGRAM = join(import.meta.dirname, 'program.js');
+export const PROGRAM = join(import.meta.dirname, 'program.js');
 
 export interface Receiver {
   readonly program: Program;
