@@ -1,5 +1,5 @@
 /** What the softroce provider is made of, for its own processes too: the hosts of XRC domains. */
-import { CM, type PacketPort, part, type ProviderInstance, token } from '../../core/spi/index.js';
+import { CM, type CmModule, type PacketPort, part, type ProviderInstance, token } from '../../core/spi/index.js';
 import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
@@ -79,10 +79,10 @@ export const SOFTROCE_META = {
   options: OPTIONS,
 } as const;
 
-/** @param onOpen the device is there */
+/** @param onOpen the device is there, and its CM */
 export function softroceInstance(
   given: SoftroceOptions,
-  onOpen?: (node: HcaNode) => void,
+  onOpen?: (node: HcaNode, cm: CmModule) => void,
 ): ProviderInstance {
   const { udpPort = ROCE_UDP_PORT, port = 'auto', mtuBytes, icrcCheck } = given;
   const addresses = localAddresses('one of addresses', given.addresses);
@@ -121,7 +121,7 @@ export function softroceInstance(
         part({ node: NODE, cm: CM }, (made) => {
           made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn));
           group?.serve({ ...made, logger });
-          onOpen?.(made.node);
+          onOpen?.(made.node, made.cm);
         }),
       );
     },

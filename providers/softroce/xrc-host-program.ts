@@ -44,7 +44,9 @@ async function host({ name, options }: Task): Promise<void> {
       onEmpty: end,
     });
     const provider = definePlugin(SOFTROCE_META, (given: SoftroceOptions) =>
-      softroceInstance(given, ({ device }) => server.serve(new DeviceObjects(device, addon))),
+      softroceInstance(given, ({ device }, cm) =>
+        server.serve(new DeviceObjects(device, cm, addon)),
+      ),
     );
     const ia = await openIa(provider({ ...options, shared: true })).catch((error: unknown) => {
       const message = `its host process cannot open the device: ${String(error)}`;

@@ -37,7 +37,7 @@ const GOOD: readonly Request[] = [
   { op: 'removeQueue', srqn: 0xffff01 },
   { op: 'failQueue', srqn: 0xffff01 },
   { op: 'limit', srqn: 0xffff01, limit: 3 },
-  { op: 'createTarget' },
+  { op: 'createTarget', owner: 'consumer' },
   { op: 'hold', qpn: 0xffff02 },
   { op: 'release', qpn: 0xffff02 },
   { op: 'modify', qpn: 0xffff02, attributes: { state: 1, portNumber: 1 } },
@@ -185,7 +185,7 @@ describe('the host of an XRC domain is said what none of ours says', function ()
   it('attributes of a target that are none: refused one by one', async () => {
     const socket = addon.connectUnix(name);
     socket.send(encode({ ...OPEN, id: 1 }), []);
-    socket.send(encode({ op: 'createTarget', id: 2 }), []);
+    socket.send(encode({ op: 'createTarget', owner: 'consumer', id: 2 }), []);
     await reply(socket);
     const { value } = (await reply(socket)) as { value: number };
     const init = { state: 1, pkeyIndex: 0, portNumber: 1, accessFlags: 0 };

@@ -7,6 +7,8 @@
  *     queue                        a receive queue, with 16 receives; answers its number
  *     ordinary                     registers ordinary memory in the queue's zone
  *     target ADDRESS QPN [domain]  a target for that initiator; answers its number
+ *     listen PORT [domain]         accepts connection requests of initiators
+ *     accepted COUNT               waits for so many targets of these; answers their numbers
  *     register QPN, unregister QPN
  *     query QPN                    its state
  *     received COUNT               waits for so many messages in all; answers them
@@ -15,6 +17,8 @@
  *     bytes                        what the memory begins with
  *     initiator                    answers its QPN
  *     attach ADDRESS QPN           to that target
+ *     connect ADDRESS PORT         answers how it ended
+ *     ended                        waits for the next event of the connection; answers its name
  *     send SRQN TEXT               answers how it ended
  *     write SRQN ADDRESS KEY TEXT
  *     leave                        closes the domain
@@ -24,6 +28,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DatDtoStatus,
+  DatEventNumber,
   type Evd,
   type Ia,
   type Lmr,
@@ -55,6 +60,7 @@ let initiator: XrcInitiator;
 let sends: Evd;
 const received: string[] = [];
 const told: string[] = [];
+const accepted: string[] = [];
 
 async function atLeast(list: readonly string[], count: number): Promise<string> {
   while (list.length < count) await sleep(LOOK_MS);
@@ -85,6 +91,11 @@ function makeQueue(): number {
 async function outcome(): Promise<string> {
   const { event } = await sends.wait();
   return event.type === 'dto' ? nameOf(DatDtoStatus, event.status) : event.type;
+}
+
+async function connectionEvent(): Promise<string> {
+  const { event } = await sends.wait();
+  return nameOf(DatEventNumber, event.number);
 }
 
 function outbox(text: string): ReturnType<Lmr['segment']> {
@@ -127,6 +138,15 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
       { owner: owner as 'consumer' },
     );
   },
+  listen(port = '', owner = 'consumer') {
+    ia.createPsp({ connQual: Number(port) }).requests$.subscribe(({ cr }) => {
+      const privateData = new TextEncoder().encode(String(srq.srqn));
+      const options = { owner: owner as 'consumer', privateData };
+      accepted.push(String(domain.accept(cr, options)));
+    });
+    return 'listening';
+  },
+  accepted: (count) => atLeast(accepted, Number(count)),
   register(qpn) {
     domain.registerTarget(Number(qpn));
     return 'registered';
@@ -157,6 +177,11 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
     initiator.attach({ address, targetQpn, sendPsn: PSN, pathMtuBytes: MTU_BYTES });
     return outcome();
   },
+  connect(address = '', port = '') {
+    initiator.connect({ address, connQual: Number(port) });
+    return connectionEvent();
+  },
+  ended: connectionEvent,
   send(srqn, text = '') {
     initiator.toSrq(Number(srqn)).postSend(outbox(text), 1);
     return outcome();

@@ -55,6 +55,20 @@ export class World {
     return { first: first.program, second: second.program, sender, srqns, target, address, key };
   }
 
+  /** As `reach`, by a connection request: each receiver could accept it, and the first one does. */
+  async connect(port: number, ...options: readonly string[]): Promise<Reach> {
+    const [address, outside, key] = [this.newAddress(), this.newAddress(), this.newKey()];
+    const first = await receiver(address, key);
+    const second = await receiver(address, key);
+    assert.equal(await first.program.ask(['listen', port, ...options].join(' ')), 'listening');
+    const sender = await device(outside, 'alone');
+    await sender.ask('initiator');
+    assert.equal(await sender.ask(`connect ${address} ${port}`), 'ESTABLISHED');
+    const target = Number(await first.program.ask('accepted 1'));
+    const srqns = [first.srqn, second.srqn];
+    return { first: first.program, second: second.program, sender, srqns, target, address, key };
+  }
+
   end(): void {
     rmSync(this.directory, { recursive: true });
   }

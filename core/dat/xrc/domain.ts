@@ -31,7 +31,7 @@ import {
   checkPrivateData,
   checkValue,
 } from '../../errors/guards.js';
-import { OBJECT, show, showAs } from '../../spi/checks/index.js';
+import { OBJECT, showAs } from '../../spi/checks/index.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { createXrcSrq } from './create-srq.js';
@@ -118,8 +118,7 @@ export class XrcDomain extends Handle {
    * takes messages when this returns. The last adapter that unregisters tells the peer.
    * @returns the number of the target, for other adapters to register with
    * @throws DatError DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER for a request that is not an
-   * initiator's; DAT_INVALID_STATE when the peer gave up; DAT_MODEL_NOT_SUPPORTED in a domain that
-   * processes share, whose targets join by numbers
+   * initiator's; DAT_INVALID_STATE when the peer gave up
    */
   accept(cr: Cr, options: XrcAcceptOptions = {}): number {
     const operation = begin(this, 'xrc.accept', { cr: cr?.id });
@@ -146,16 +145,6 @@ export class XrcDomain extends Handle {
         onEnd: () => connection?.disconnect(),
       }),
     );
-    if (qp.connectsByNumbers === true) {
-      qp.destroy();
-      throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-        operation,
-        message:
-          `targets of domain ${show(this.key ?? '')} are another process's: ` +
-          'no connection manager answers for them',
-        hint: 'pass the numbers out of band: domain.createTarget() and initiator.attach()',
-      });
-    }
     const { retryCount, rnrRetryCount, minRnrTimer } = attributes.transport;
     try {
       connection = cr.answer(operation, (request) =>

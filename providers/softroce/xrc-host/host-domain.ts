@@ -3,8 +3,15 @@
  * targets it holds. What the openers ask for is a table of one function for each request; the
  * objects themselves are the device's (HostObjects). No I/O: messages are handed in and out.
  */
-import { type AsyncEventType, SpiError } from '../../../core/spi/index.js';
-import type { Note, Op, Request } from './messages.js';
+import {
+  type AsyncEventType,
+  type CmEvent,
+  type HandedRequest,
+  QpState,
+  SpiError,
+  type XrcTargetOwner,
+} from '../../../core/spi/index.js';
+import { type HandedAnswer, handedRequestOf, type Note, type Op, type Request } from './messages.js';
 
 type Of<Name extends Op> = Extract<Request, { readonly op: Name }>;
 
@@ -25,7 +32,9 @@ export interface HostedTargetObject extends HostedObject {
   readonly qpn: number;
   modify(attributes: object): void;
   /** State and attributes. */
-  query(): object;
+  query(): { readonly state?: QpState };
+  /** Accepts a connection request. @throws SpiError of the CM */
+  accept(request: HandedRequest, answer: HandedAnswer, onEvent: (event: CmEvent) => void): void;
 }
 
 /** Where the regions and queues of one opener belong. */
@@ -43,6 +52,8 @@ export interface QueueEvents {
 export interface HostObjects {
   createSpace(): HostedSpace;
   createTarget(onEvent: (event: AsyncEventType) => void): HostedTargetObject;
+  /** A request that has been accepted has come again. */
+  repeat(request: HandedRequest): void;
 }
 
 /** How an opener is told of something. */
@@ -50,6 +61,8 @@ export type Tell = (note: Note) => void;
 
 interface Target {
   readonly object: HostedTargetObject;
+  /** `domain`: it ends with the domain, whatever is held. */
+  readonly owner: XrcTargetOwner;
   /** Openers, with the number of their holds. */
   readonly holds: Map<Opener, number>;
 }
@@ -110,7 +123,7 @@ export class HostDomain {
   leave(opener: Opener): void {
     if (!this.openers.delete(opener)) return;
     for (const [qpn, target] of [...this.targets]) {
-      if (target.holds.delete(opener)) this.endIfUnheld(qpn, target);
+      if (target.holds.delete(opener) || !this.isOpen) this.endIfUnheld(qpn, target);
     }
     for (const queue of opener.queues.values()) queue.destroy();
     for (const region of opener.regions.values()) region.destroy();
@@ -153,14 +166,14 @@ export class HostDomain {
     },
     failQueue: ({ queues }, { srqn }) => queues.get(srqn)?.fail(),
     limit: (opener, { srqn, limit }) => queueOf(opener, srqn).setLimit(limit),
-    createTarget: (opener) => {
+    createTarget: (opener, { owner }) => {
       const holds = new Map([[opener, 1]]);
       const object = this.objects.createTarget((event) => {
         for (const holder of [...holds.keys()]) {
           holder.tell({ note: 'targetEvent', qpn: object.qpn, event });
         }
       });
-      this.targets.set(object.qpn, { object, holds });
+      this.targets.set(object.qpn, { object, owner, holds });
       return object.qpn;
     },
     hold: (opener, { qpn }) => {
@@ -174,6 +187,11 @@ export class HostDomain {
       else target.holds.delete(opener);
       this.endIfUnheld(qpn, target);
     },
+    accept: (opener, { qpn, ...message }) =>
+      this.target(qpn).object.accept(handedRequestOf(message), message, (event) => {
+        opener.tell({ note: 'connectionEvent', qpn, event });
+      }),
+    repeat: (_opener, message) => this.objects.repeat(handedRequestOf(message)),
     modify: (_opener, { qpn, attributes }) => this.target(qpn).object.modify(attributes),
     query: (_opener, { qpn }) => this.target(qpn).object.query(),
   };
@@ -185,11 +203,21 @@ export class HostDomain {
     return found;
   }
 
-  private endIfUnheld(qpn: number, { object, holds }: Target): void {
+  /**
+   * One that the domain owns ends with the last opener; and with the one that made it, if that has
+   * not come to make it ready.
+   */
+  private endIfUnheld(qpn: number, { object, owner, holds }: Target): void {
     if (holds.size > 0) return;
+    if (owner === 'domain' && this.isOpen && isReady(object)) return;
     this.targets.delete(qpn);
     object.destroy();
   }
+}
+
+function isReady(target: HostedTargetObject): boolean {
+  const { state } = target.query();
+  return state !== QpState.RESET && state !== QpState.INIT;
 }
 
 /** @throws SpiError('EINVAL') */

@@ -2,10 +2,15 @@
 import { constants } from 'node:buffer';
 import {
   type AsyncEventType,
+  type CmConnection,
+  type CmEvent,
+  type CmModule,
   type CompletionQueue,
+  type HandedRequest,
   type ProtectionDomain,
   QpType,
   type QueuePair,
+  type QueuePairAttributes,
   SpiError,
 } from '../../../core/spi/index.js';
 import { TARGET_CAPABILITIES } from '../../../plugins/xrc/index.js';
@@ -22,7 +27,7 @@ import type {
   HostObjects,
   QueueEvents,
 } from './host-domain.js';
-import type { Request } from './messages.js';
+import type { HandedAnswer, Request } from './messages.js';
 import { queueRings, queueRingsBytes } from './rings.js';
 
 type Of<Name> = Extract<Request, { readonly op: Name }>;
@@ -40,6 +45,7 @@ export class DeviceObjects implements HostObjects {
 
   constructor(
     private readonly device: HcaDevice,
+    private readonly cm: HandedCm,
     private readonly memory: MemoryMapper,
   ) {
     this.domain = device.createXrcDomain() as SoftXrcDomain;
@@ -67,12 +73,24 @@ export class DeviceObjects implements HostObjects {
       onEvent,
       xrcDomain: domain,
     });
-    return new HostedQp(qp);
+    return new HostedQp(qp, this.cm);
+  }
+
+  repeat(request: HandedRequest): void {
+    this.cm.repeatHanded?.(request);
   }
 }
 
+/** What of a CM module answers for other processes. */
+export type HandedCm = Pick<CmModule, 'acceptHanded' | 'repeatHanded'>;
+
 class HostedQp implements HostedTargetObject {
-  constructor(private readonly qp: QueuePair) {}
+  private connection: CmConnection | undefined;
+
+  constructor(
+    private readonly qp: QueuePair,
+    private readonly cm: HandedCm,
+  ) {}
 
   get qpn(): number {
     return this.qp.qpn;
@@ -82,11 +100,20 @@ class HostedQp implements HostedTargetObject {
     this.qp.modify(attributes);
   }
 
-  query(): object {
+  query(): Readonly<QueuePairAttributes> {
     return this.qp.query();
   }
 
+  accept(request: HandedRequest, answer: HandedAnswer, onEvent: (event: CmEvent) => void): void {
+    this.connection = this.cm.acceptHanded?.(request, { ...answer, qp: this.qp, onEvent });
+    if (this.connection === undefined) {
+      throw new SpiError('EOPNOTSUPP', 'the CM module of the host answers for itself only');
+    }
+  }
+
+  /** Its peer is told. */
   destroy(): void {
+    this.connection?.disconnect();
     this.qp.destroy();
   }
 }

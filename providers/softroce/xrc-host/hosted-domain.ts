@@ -1,6 +1,7 @@
 /** A domain that a host process has, as an opener's device has it: what it does is done there. */
 import {
   AsyncEventType,
+  type CmEvent,
   type QueuePair,
   type QueuePairEventHandler,
   type QueuePairInit,
@@ -35,6 +36,8 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   /** Each is a hold: an opener may have several of one target. */
   private readonly targets = new Set<HostedTarget>();
   private readonly mirrors = new Map<Domain, Mirror>();
+  /** What the connection of a target that was accepted here is told to. */
+  private readonly connections = new Map<number, (event: CmEvent) => void>();
 
   /** @throws SpiError('EINVAL', 'ENODEV') by the mode; ('EIO') the host has ended */
   constructor(private readonly init: HostedDomainInit) {
@@ -69,7 +72,8 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   }
 
   createTarget(init: QueuePairInit): QueuePair {
-    const qpn = this.link.ask({ op: 'createTarget' }) as number;
+    const { xrcOwner: owner = 'consumer' } = init;
+    const qpn = this.link.ask({ op: 'createTarget', owner }) as number;
     return this.held(qpn, init.onEvent);
   }
 
@@ -86,9 +90,12 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   }
 
   private held(qpn: number, onEvent: QueuePairEventHandler): HostedTarget {
-    const target: HostedTarget = new HostedTarget(qpn, this.link, onEvent, () => {
-      this.targets.delete(target);
-      this.children -= 1;
+    const target: HostedTarget = new HostedTarget(qpn, this.link, onEvent, {
+      onDestroy: () => {
+        this.targets.delete(target);
+        this.children -= 1;
+      },
+      onAccept: (onConnection) => this.connections.set(qpn, onConnection),
     });
     this.targets.add(target);
     this.children += 1;
@@ -117,6 +124,9 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
         return;
       case 'targetEvent':
         this.tellTargets(note.event as AsyncEventType, note.qpn);
+        return;
+      case 'connectionEvent':
+        this.connections.get(note.qpn)?.(note.event);
         return;
       case 'queueEvent':
         this.queues.get(note.srqn)?.onEvent(note.event as AsyncEventType);

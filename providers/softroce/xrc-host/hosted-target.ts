@@ -1,5 +1,9 @@
 /** A hold on a target QP of the host process. */
 import {
+  type CmAcceptOptions,
+  type CmElsewhere,
+  type CmEvent,
+  type HandedRequest,
   QpState,
   QpType,
   type QueuePair,
@@ -10,10 +14,17 @@ import {
   sqeBytes,
 } from '../../../core/spi/index.js';
 import type { HostLink } from './host-link.js';
+import { handedReqOf } from './messages.js';
 
-export class HostedTarget implements QueuePair {
+export interface TargetHooks {
+  readonly onDestroy: () => void;
+  /** Events of the connection that it has been accepted for are to come here. */
+  readonly onAccept: (onEvent: (event: CmEvent) => void) => void;
+}
+
+export class HostedTarget implements QueuePair, CmElsewhere {
   readonly type = QpType.XRC_TGT;
-  readonly connectsByNumbers = true;
+  readonly cmElsewhere: CmElsewhere = this;
   readonly receiveRing = undefined;
   readonly sendRing = Ring.allocate(1, sqeBytes(1));
   private destroyed = false;
@@ -22,7 +33,7 @@ export class HostedTarget implements QueuePair {
     readonly qpn: number,
     private readonly link: Pick<HostLink, 'ask'>,
     public eventHandler: QueuePairEventHandler,
-    private readonly onDestroy: () => void,
+    private readonly hooks: TargetHooks,
   ) {}
 
   /** ERR when the host has ended. */
@@ -50,6 +61,18 @@ export class HostedTarget implements QueuePair {
     return this.link.ask({ op: 'query', qpn: this.qpn }) as QueuePairAttributes;
   }
 
+  accept(request: HandedRequest, options: CmAcceptOptions): void {
+    const { qpn, link } = this;
+    const { qp: _qp, onEvent, ...answer } = options;
+    link.ask({ op: 'accept', qpn, ...handedReqOf(request), ...answer });
+    this.hooks.onAccept(onEvent);
+  }
+
+  /** A host that has ended answers nothing. */
+  repeat(request: HandedRequest): void {
+    askIfThere(this.link, { op: 'repeat', ...handedReqOf(request) });
+  }
+
   /** It is the host's. */
   flightRecord(): readonly string[] {
     return [];
@@ -58,7 +81,7 @@ export class HostedTarget implements QueuePair {
   destroy(): void {
     if (this.destroyed) return;
     this.destroyed = true;
-    this.onDestroy();
+    this.hooks.onDestroy();
     askIfThere(this.link, { op: 'release', qpn: this.qpn });
   }
 }

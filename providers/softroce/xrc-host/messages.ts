@@ -3,9 +3,21 @@
  * of at most 4,096 bytes. An opener asks, and waits for the answer that has its number; the host
  * tells of events and completions unasked. The tables say which fields a message has.
  */
-import { SpiError, type SpiErrorCode, type XrcOpenMode } from '../../../core/spi/index.js';
+import {
+  type CmAcceptOptions,
+  type CmEvent,
+  type Gid,
+  GSI_QKEY,
+  GSI_QPN,
+  type HandedRequest,
+  SpiError,
+  type SpiErrorCode,
+  type XrcOpenMode,
+  type XrcTargetOwner,
+} from '../../../core/spi/index.js';
 
 export const MAX_MESSAGE_BYTES = 4096;
+const GID_BYTES = 16;
 
 /** What an opener asks for. */
 export type Request =
@@ -31,7 +43,15 @@ export type Request =
   | { readonly op: 'removeQueue'; readonly srqn: number }
   | { readonly op: 'failQueue'; readonly srqn: number }
   | { readonly op: 'limit'; readonly srqn: number; readonly limit: number }
-  | { readonly op: 'createTarget' }
+  | { readonly op: 'createTarget'; readonly owner: XrcTargetOwner }
+  /** Accepts a connection request with a target: what its connection does is told to the opener. */
+  | ({
+      readonly op: 'accept';
+      readonly qpn: number;
+    } & HandedReq &
+      HandedAnswer)
+  /** Its sender has repeated it. */
+  | ({ readonly op: 'repeat' } & HandedReq)
   /** One hold more of this opener, or one less: the last one of all openers ends the target. */
   | { readonly op: 'hold'; readonly qpn: number }
   | { readonly op: 'release'; readonly qpn: number }
@@ -40,11 +60,34 @@ export type Request =
 
 export type Op = Request['op'];
 
+/** A request of the CM, and where it came from. */
+export interface HandedReq {
+  readonly mad: Uint8Array;
+  readonly gid: Gid;
+  readonly localGidIndex: number;
+  /** 0 where it is not known. */
+  readonly udpPort: number;
+}
+
+/** How it is accepted. */
+export type HandedAnswer = Omit<CmAcceptOptions, 'qp' | 'onEvent'>;
+
+export function handedReqOf({ data: mad, source }: HandedRequest): HandedReq {
+  const { gid, localGidIndex, udpPort = 0 } = source;
+  return { mad, gid, localGidIndex, udpPort };
+}
+
+export function handedRequestOf({ mad, gid, localGidIndex, udpPort }: HandedReq): HandedRequest {
+  const source = { gid, localGidIndex, qpn: GSI_QPN, qkey: GSI_QKEY };
+  return { data: mad, source: udpPort === 0 ? source : { ...source, udpPort } };
+}
+
 /** What is said without an answer. */
 export type Note =
   /** Rings have something new: receives at the host, completions at the opener. */
   | { readonly note: 'look' }
   | { readonly note: 'targetEvent'; readonly qpn: number; readonly event: number }
+  | { readonly note: 'connectionEvent'; readonly qpn: number; readonly event: CmEvent }
   | { readonly note: 'queueEvent'; readonly srqn: number; readonly event: number };
 
 export interface Answer {
@@ -54,8 +97,10 @@ export interface Answer {
   readonly message?: string;
 }
 
-type Kind = 'number' | 'u24' | 'u32' | 'bigint' | 'mode' | 'object';
+type Kind = 'number' | 'u24' | 'u32' | 'bigint' | 'mode' | 'owner' | 'bytes' | 'gid' | 'object';
 type Fields = Readonly<Record<string, Kind>>;
+
+const HANDED: Fields = { mad: 'bytes', gid: 'gid', localGidIndex: 'u32', udpPort: 'u24' };
 
 const OPS: Readonly<Record<Op, Fields>> = {
   open: { mode: 'mode' },
@@ -72,7 +117,19 @@ const OPS: Readonly<Record<Op, Fields>> = {
   removeQueue: { srqn: 'u24' },
   failQueue: { srqn: 'u24' },
   limit: { srqn: 'u24', limit: 'u32' },
-  createTarget: {},
+  createTarget: { owner: 'owner' },
+  accept: {
+    qpn: 'u24',
+    ...HANDED,
+    privateData: 'bytes',
+    responderResources: 'u32',
+    initiatorDepth: 'u32',
+    retryCount: 'u32',
+    rnrRetryCount: 'u32',
+    minRnrTimer: 'u32',
+    accessFlags: 'u32',
+  },
+  repeat: HANDED,
   hold: { qpn: 'u24' },
   release: { qpn: 'u24' },
   modify: { qpn: 'u24', attributes: 'object' },
@@ -82,6 +139,7 @@ const OPS: Readonly<Record<Op, Fields>> = {
 const NOTES: Readonly<Record<Note['note'], Fields>> = {
   look: {},
   targetEvent: { qpn: 'u24', event: 'u32' },
+  connectionEvent: { qpn: 'u24', event: 'object' },
   queueEvent: { srqn: 'u24', event: 'u32' },
 };
 
@@ -94,6 +152,9 @@ const KINDS: Readonly<Record<Kind, (value: unknown) => boolean>> = {
   u32: (value) => isWhole(value, 0xffffffff),
   bigint: (value) => typeof value === 'bigint' && value >= 0n && value < 1n << 64n,
   mode: (value) => value === 'create' || value === 'exclusive' || value === 'existing',
+  owner: (value) => value === 'consumer' || value === 'domain',
+  bytes: (value) => value instanceof Uint8Array,
+  gid: (value) => value instanceof Uint8Array && value.length === GID_BYTES,
   object: (value) => typeof value === 'object' && value !== null,
 };
 

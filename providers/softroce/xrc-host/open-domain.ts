@@ -1,7 +1,7 @@
 /** Opens a domain that processes share: finds its host process, or starts it. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { type BigIntStats, statSync } from 'node:fs';
+import { type BigIntStats, existsSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { show } from '../../../core/spi/checks/index.js';
@@ -121,6 +121,11 @@ function connectTo(addon: XrcHostAddon, name: string, key: string): UnixSocket |
 
 /** It outlives this process, and has nothing of it. */
 function startHost(name: string, options: object): void {
+  if (!existsSync(PROGRAM)) {
+    throw new SpiError('EOPNOTSUPP', `no program of the host of XRC domains: ${PROGRAM}`, {
+      hint: 'a bundle has no such file beside it: leave dapl out of it (esbuild: --external:dapl)',
+    });
+  }
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify({ name, options })], {
     detached: true,
     stdio: 'ignore',

@@ -1,6 +1,6 @@
 /** The rules of a hosted XRC domain: who holds what, and what ends with whom. */
 import assert from 'node:assert/strict';
-import { SpiError } from '../../../../core/spi/index.js';
+import { type CmEvent, type HandedRequest, QpState, SpiError } from '../../../../core/spi/index.js';
 import {
   HostDomain,
   type HostedObject,
@@ -13,6 +13,8 @@ import type { Note, Request } from '../../../../providers/softroce/xrc-host/mess
 class Objects implements HostObjects {
   readonly log: string[] = [];
   readonly events = new Map<number, (event: number) => void>();
+  readonly connections = new Map<number, (event: CmEvent) => void>();
+  state: QpState = QpState.RTR;
   private qpn = 100;
   private spaces = 0;
 
@@ -35,17 +37,28 @@ class Objects implements HostObjects {
     };
   }
 
+  repeat({ data }: HandedRequest): void {
+    this.log.push(`repeat ${data.length}`);
+  }
+
   createTarget(onEvent: (event: never) => void): ReturnType<HostObjects['createTarget']> {
     const qpn = ++this.qpn;
     this.events.set(qpn, onEvent as (event: number) => void);
     return {
       qpn,
       modify: () => this.log.push(`modify ${qpn}`),
-      query: () => ({ state: 2 }),
+      query: () => ({ state: this.state }),
+      accept: ({ source }, { privateData }, onEvent) => {
+        this.log.push(`accept ${qpn} from ${source.udpPort}: ${privateData.length}`);
+        this.connections.set(qpn, onEvent);
+      },
       destroy: () => this.log.push(`-target ${qpn}`),
     };
   }
 }
+
+const textOf = (value: string | number | CmEvent): string =>
+  typeof value === 'object' ? value.type : String(value);
 
 class Stage {
   readonly objects = new Objects();
@@ -54,7 +67,7 @@ class Stage {
 
   open(name: string, mode: 'create' | 'exclusive' | 'existing' = 'create'): Opener {
     const opener = this.domain.enter((note: Note) =>
-      this.told.push(`${name}: ${Object.values(note).join(' ')}`),
+      this.told.push(`${name}: ${Object.values(note).map(textOf).join(' ')}`),
     );
     this.ask(opener, { op: 'open', mode });
     return opener;
@@ -64,8 +77,8 @@ class Stage {
     return this.domain.request(opener, request, descriptors);
   }
 
-  target(opener: Opener): number {
-    return this.ask(opener, { op: 'createTarget' }) as number;
+  target(opener: Opener, owner: 'consumer' | 'domain' = 'consumer'): number {
+    return this.ask(opener, { op: 'createTarget', owner }) as number;
   }
 }
 
@@ -89,7 +102,7 @@ describe('softroce: the rules of a hosted XRC domain', () => {
   it('does nothing for a caller that has not opened it', () => {
     const { domain } = new Stage();
     const caller = domain.enter(() => undefined);
-    assert.throws(() => domain.request(caller, { op: 'createTarget' }, []), /before open/);
+    assert.throws(() => domain.request(caller, { op: 'createTarget', owner: 'consumer' }, []), /before open/);
     domain.leave(caller);
     assert.equal(domain.size, 0);
   });
@@ -128,6 +141,64 @@ describe('softroce: the rules of a hosted XRC domain', () => {
     assert.deepEqual(stage.ask(two, { op: 'query', qpn: kept }), { state: 2 });
     stage.domain.leave(two);
     assert.ok(stage.objects.log.includes(`-target ${kept}`));
+  });
+
+  it('a target that the domain owns ends with the last opener, whichever made it', () => {
+    const stage = new Stage();
+    const [one, two] = [stage.open('one'), stage.open('two')];
+    const qpn = stage.target(one, 'domain');
+    stage.ask(two, { op: 'hold', qpn });
+    stage.ask(two, { op: 'release', qpn });
+    stage.domain.leave(one);
+    assert.deepEqual(stage.objects.log, ['-space 1']);
+    assert.deepEqual(stage.ask(two, { op: 'query', qpn }), { state: QpState.RTR });
+    // One that has only connected keeps nothing.
+    const caller = stage.domain.enter(() => undefined);
+    stage.domain.leave(two);
+    assert.deepEqual(stage.objects.log, ['-space 1', `-target ${qpn}`, '-space 2']);
+    stage.domain.leave(caller);
+  });
+
+  it('but one that has not become ready ends with the opener that was making it', () => {
+    const stage = new Stage();
+    const [one, two] = [stage.open('one'), stage.open('two')];
+    stage.objects.state = QpState.INIT;
+    const [given, lost] = [stage.target(one, 'domain'), stage.target(one, 'domain')];
+    stage.ask(one, { op: 'release', qpn: given });
+    assert.deepEqual(stage.objects.log, [`-target ${given}`]);
+    stage.domain.leave(one);
+    assert.throws(() => stage.ask(two, { op: 'query', qpn: lost }), /no target/);
+  });
+
+  it('accepts a request for an opener, and tells that one what becomes of the connection', () => {
+    const stage = new Stage();
+    const [one, two] = [stage.open('one'), stage.open('two')];
+    const qpn = stage.target(one);
+    stage.ask(two, { op: 'hold', qpn });
+    const handed = {
+      mad: new Uint8Array(256),
+      gid: new Uint8Array(16),
+      localGidIndex: 0,
+      udpPort: 4791,
+    };
+    const answer = {
+      privateData: new Uint8Array(5),
+      responderResources: 1,
+      initiatorDepth: 0,
+      retryCount: 7,
+      rnrRetryCount: 7,
+      minRnrTimer: 12,
+      accessFlags: 0,
+    };
+    stage.ask(two, { op: 'accept', qpn, ...handed, ...answer });
+    stage.ask(one, { op: 'repeat', ...handed });
+    assert.deepEqual(stage.objects.log, [`accept ${qpn} from 4791: 5`, 'repeat 256']);
+    stage.objects.connections.get(qpn)!({ type: 'disconnected', byPeer: true });
+    assert.deepEqual(stage.told, [`two: connectionEvent ${qpn} disconnected`]);
+    assert.throws(
+      () => stage.ask(one, { op: 'accept', qpn: 7, ...handed, ...answer }),
+      /no target 7/,
+    );
   });
 
   it('tells events to each opener that holds the target, once, however often it holds it', () => {

@@ -85,7 +85,7 @@ describe('softroce: the connection to the host of an XRC domain', () => {
       host.say({ note: 'look' });
       host.say({ answer: id, value: 7 });
     };
-    assert.equal(link.ask({ op: 'createTarget' }), 7);
+    assert.equal(link.ask({ op: 'createTarget', owner: 'consumer' }), 7);
     assert.deepEqual(notes, []);
     await nextTurn();
     assert.deepEqual(
@@ -109,7 +109,7 @@ describe('softroce: the connection to the host of an XRC domain', () => {
   });
 
   const undone: readonly (readonly [Request, unknown, Request])[] = [
-    [{ op: 'createTarget' }, 99, { op: 'release', qpn: 99 }],
+    [{ op: 'createTarget', owner: 'consumer' }, 99, { op: 'release', qpn: 99 }],
     [{ op: 'hold', qpn: 5 }, undefined, { op: 'release', qpn: 5 }],
     [{ op: 'addQueue', srqn: 3, maxWr: 1, maxSge: 1 }, undefined, { op: 'removeQueue', srqn: 3 }],
     [
@@ -141,8 +141,8 @@ describe('softroce: the connection to the host of an XRC domain', () => {
     const { host, link, notes, ends } = linked();
     host.say({ note: 'look' });
     host.say(null);
-    assert.throws(() => link.ask({ op: 'createTarget' }), /has ended/);
-    assert.throws(() => link.ask({ op: 'createTarget' }), /has ended/);
+    assert.throws(() => link.ask({ op: 'createTarget', owner: 'consumer' }), /has ended/);
+    assert.throws(() => link.ask({ op: 'createTarget', owner: 'consumer' }), /has ended/);
     await nextTurn();
     assert.deepEqual([notes.length, ends.length, host.closed], [1, 1, true]);
   });

@@ -7,6 +7,9 @@ import {
   type Message,
 } from '../../../../providers/softroce/xrc-host/messages.js';
 
+const GID = Uint8Array.from({ length: 16 }, (_, i) => i);
+const HANDED = { mad: new Uint8Array(256).fill(7), gid: GID, localGidIndex: 1, udpPort: 50_000 };
+
 const MESSAGES: readonly Message[] = [
   { op: 'open', mode: 'exclusive', id: 1 },
   {
@@ -26,9 +29,28 @@ const MESSAGES: readonly Message[] = [
     attributes: { state: 2, addressVector: { gid: Uint8Array.of(0, 1, 255) } },
     id: 3,
   },
-  { op: 'createTarget', id: 4 },
+  { op: 'createTarget', owner: 'domain', id: 4 },
+  { op: 'repeat', ...HANDED, id: 5 },
+  {
+    op: 'accept',
+    qpn: 17,
+    ...HANDED,
+    privateData: new Uint8Array(196),
+    responderResources: 255,
+    initiatorDepth: 0,
+    retryCount: 7,
+    rnrRetryCount: 7,
+    minRnrTimer: 31,
+    accessFlags: 15,
+    id: 6,
+  },
   { note: 'look' },
   { note: 'targetEvent', qpn: 17, event: 3 },
+  {
+    note: 'connectionEvent',
+    qpn: 17,
+    event: { type: 'established', privateData: new Uint8Array(0) },
+  },
   { answer: 3, value: { state: 2 } },
   { answer: 4, code: 'EINVAL', message: 'no target 5' },
 ];
@@ -55,6 +77,12 @@ describe('softroce: messages of XRC hosts', () => {
       ['{"op":"open","mode":"destroy","id":1}', /mode is not of kind mode/],
       ['{"op":"hold","qpn":16777216,"id":1}', /qpn is not of kind u24/],
       ['{"op":"modify","qpn":1,"attributes":7,"id":1}', /attributes is not of kind object/],
+      ['{"op":"createTarget","owner":"mine","id":1}', /owner is not of kind owner/],
+      ['{"op":"repeat","mad":"07","id":1}', /mad is not of kind bytes/],
+      [
+        '{"op":"repeat","mad":{"$bytes":"07"},"gid":{"$bytes":"07"},"id":1}',
+        /gid is not of kind gid/,
+      ],
       ['{"note":"targetEvent","qpn":1.5,"event":1}', /qpn is not of kind u24/],
     ];
     for (const [text, expected] of bad) assert.throws(() => decode(bytesOf(text)), expected, text);
