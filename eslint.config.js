@@ -7,6 +7,7 @@ const sansIo = [
   'core/**/*.ts',
   'plugins/{mad,cm,xrc}/**/*.ts',
   'providers/{hca,slots}/**/*.ts',
+  'providers/softroce/xrc-host/{messages,host-domain,rings}.ts',
   'samples/*/{wire,session}/**/*.ts',
 ];
 

@@ -133,6 +133,9 @@ const dependencyPlants: readonly Plant[] = [
   plant('sans-io-imports-no-io', 'plugins/xrc/planted-2.ts', 'node:net'),
   plant('sans-io-imports-no-io', 'providers/hca/planted-2.ts', 'node:fs'),
   plant('sans-io-imports-no-io', 'providers/slots/planted-2.ts', 'node:net'),
+  ...['messages', 'host-domain', 'rings'].map((name) =>
+    plant('sans-io-imports-no-io', `providers/softroce/xrc-host/${name}.ts`, 'node:net'),
+  ),
   plant('sans-io-imports-no-io', 'samples/ulp/wire/planted-3.ts', 'node:net'),
   plant('sans-io-imports-no-io', 'samples/ulp/session/deep/planted-3.ts', 'node:timers'),
   plant('no-dev-dependency-shipped', 'samples/planted-3.ts', 'fast-check'),
@@ -158,6 +161,11 @@ const lintPlants: readonly Plant[] = [
     file: `samples/ulp/${layer}/planted-clock.ts`,
     source: 'export const planted: unknown = Date.now();\n',
   })),
+  {
+    rule: 'no-restricted-globals',
+    file: 'providers/softroce/xrc-host/host-domain.ts',
+    source: 'export const planted: unknown = Date.now();\n',
+  },
   ...['Math.random()', 'process.hrtime()', 'process.nextTick'].map((code, i) => ({
     rule: 'no-restricted-properties',
     file: `providers/hca/planted-property-${i}.ts`,
@@ -268,7 +276,8 @@ describe('architecture', () => {
 
   it('reports planted clocks, timers, randomness and style by lint rule', () => {
     dir = makeTree(lintPlants);
-    const args = ['--format', 'json', '**/planted-*.ts'];
+    const plants = lintPlants.map(({ file }) => file);
+    const args = ['--format', 'json', '**/planted-*.ts', ...plants];
     const results = report(dir, 'eslint/bin/eslint.js', ...args) as ESLint.LintResult[];
     const found = new Set(
       results.flatMap(({ filePath, messages }) =>

@@ -6,6 +6,7 @@
 import type { Gid } from './address.js';
 import type { QueuePair } from './device.js';
 import type { ConnectionRecord } from './device-share.js';
+import type { MadAddress } from './mad.js';
 
 /** Private data limits in bytes, as consumers see them with rdma_cm's header in place. */
 export const CmPrivateData = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
@@ -62,6 +63,32 @@ export interface CmModule {
   sayGoodbye?(mayGoOn: () => boolean): void;
   /** Sends a DREQ for a connection of another process of a shared device, which was killed. */
   disconnectFor?(record: ConnectionRecord): void;
+  /**
+   * Accepts a request that came to another process of a shared device, whose consumer accepts it
+   * with a queue pair of this one: REP has a communication id of this process.
+   * @throws SpiError as `CmRequest.accept`; ('ENOTCONN') also when the request is refused here
+   */
+  acceptHanded?(request: HandedRequest, options: CmAcceptOptions): CmConnection;
+  /** Its sender has repeated it: the answer goes again, where it is due. */
+  repeatHanded?(request: HandedRequest): void;
+}
+
+/** A connection request as it came to another process of a shared device. */
+export interface HandedRequest {
+  /** The REQ: a MAD of 256 bytes. */
+  readonly data: Uint8Array;
+  readonly source: MadAddress;
+}
+
+/** The CM of another process, of a queue pair that is that process's. */
+export interface CmElsewhere {
+  /**
+   * As `CmModule.acceptHanded`; the queue pair is `options.qp`, whose end ends the connection there.
+   * Events come later, and none if that process ends.
+   */
+  accept(request: HandedRequest, options: CmAcceptOptions): void;
+  /** As `CmModule.repeatHanded`. */
+  repeat(request: HandedRequest): void;
 }
 
 export interface CmListenOptions {

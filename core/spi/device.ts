@@ -7,11 +7,13 @@
  * inside a call of the consumer. Failures are SpiError.
  */
 import type { Gid } from './address.js';
+import type { CmElsewhere } from './cm.js';
 import type { DeviceShare } from './device-share.js';
 import type { AsyncEventType, QpState, QpType } from './ib.js';
 import type { NetworkReport } from './network-report.js';
 import type { PeerDevice } from './packet-port.js';
 import type { Ring, SharedReceiveRing } from './layout/ring.js';
+import type { XrcTargetOwner } from './xrc.js';
 
 /** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
 export interface DeviceAttributes {
@@ -275,6 +277,12 @@ export interface QueuePairInit {
   readonly onEvent: QueuePairEventHandler;
   /** XRC_INI and XRC_TGT. */
   readonly xrcDomain?: XrcDomainHandle;
+  /**
+   * XRC_TGT that its domain owns: where processes share the domain, it ends with that, whichever
+   * process made it. A device that cannot (the kernel ends a target with its last holder) ignores
+   * it; default `consumer`.
+   */
+  readonly xrcOwner?: XrcTargetOwner;
 }
 
 export type QueuePairEventHandler = (event: AsyncEventType) => void;
@@ -352,6 +360,11 @@ export interface QueuePair {
    * NAK), and has not been taken since. A device that keeps no note of it leaves it out.
    */
   readonly lacksReceive?: boolean;
+  /**
+   * Of an XRC target that another process has: that process's CM answers for it. A CM module that
+   * accepts with such a queue pair hands the request over. Absent where the queue pair is here.
+   */
+  readonly cmElsewhere?: CmElsewhere;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   /**

@@ -4,12 +4,15 @@
  */
 import {
   CHANNEL_MTU_BYTES,
+  type CmRequest,
   describeReport,
   type Device,
   type Gid,
   gidEquals,
+  type HandedRequest,
   type MadAddress,
   type NetworkReport,
+  SpiError,
 } from '../../core/spi/index.js';
 import { slotOfPeer } from '../../core/spi/internal/index.js';
 import type { Admission } from './admission/admission.js';
@@ -19,14 +22,15 @@ import type { CmCounters } from './common/cm-counters.js';
 import type { Connection, ConnectionServices } from './connection/connection.js';
 import type { Listener, Listeners } from './admission/listeners.js';
 import type { Origin } from './common/origin.js';
-import { PassiveConnection } from './connection/passive.js';
+import { PassiveConnection, type PassiveInit } from './connection/passive.js';
 import { guidOfInfo, rejOf } from './messages/rej.js';
-import type { Asker } from './messages/rejected-requests.js';
+import { requestGone } from './common/answers.js';
+import type { Asker } from './messages/answered-requests.js';
 import { checkReq, isRejection, type ReqContents } from './messages/req-check.js';
 import { requestOf } from './connection/request.js';
 import { Places } from './admission/places.js';
 import type { Sidr } from './sidr/sidr.js';
-import { REQ_REJECTED_US } from './common/timing.js';
+import { REQ_ANSWERED_US } from './common/timing.js';
 import { transactionIdOf } from './common/transaction-id.js';
 import { AP_STATUS } from './wire/apr.js';
 import { NO_DATA } from './wire/cm-codec.js';
@@ -201,7 +205,7 @@ export class CmReceiver {
       this.deliver(repeated, message, origin);
       return;
     }
-    if (this.repeatRejection(req, origin)) return;
+    if (this.repeatRejection(req, origin) || this.repeatHandOver(req, origin)) return;
     const checked = checkReq(req, origin.source.gid, device);
     if (isRejection(checked)) {
       this.rejectReq(req, origin, checked.reason, checked.info);
@@ -232,18 +236,11 @@ export class CmReceiver {
   }
 
   private handOut(req: CmReq, contents: ReqContents, listener: Listener, origin: Origin): void {
-    const { services, device } = this.init;
-    const path = services.table.pathTo(origin.source.gid, contents.localGidIndex);
-    const connection = new PassiveConnection(services, {
-      req,
-      transport: contents.transport,
-      origin,
-      localCommId: this.init.newCommId(),
-      path,
-      deviceAttributes: device.attributes,
-      startingPsn: this.init.newPsn(),
-      onSettled: () => listener.backlog.giveBack(path.gid),
-      onClosedOrOpen: () => this.halfOpen.giveBack(path.gid),
+    const { services } = this.init;
+    const { gid } = origin.source;
+    const connection = this.newPassive(req, contents, origin, {
+      onSettled: () => listener.backlog.giveBack(gid),
+      onClosedOrOpen: () => this.halfOpen.giveBack(gid),
     });
     const request = requestOf(connection, contents);
     this.meet(req, origin, (met) => {
@@ -252,6 +249,73 @@ export class CmReceiver {
         if (connection.waitsForConsumer) listener.options.onRequest?.(request);
       });
     });
+  }
+
+  private newPassive(
+    req: CmReq,
+    { transport, localGidIndex }: ReqContents,
+    origin: Origin,
+    places: Pick<PassiveInit, 'onSettled' | 'onClosedOrOpen'>,
+  ): PassiveConnection {
+    const { services, device } = this.init;
+    return new PassiveConnection(services, {
+      req,
+      transport,
+      origin,
+      localCommId: this.init.newCommId(),
+      path: services.table.pathTo(origin.source.gid, localGidIndex),
+      deviceAttributes: device.attributes,
+      startingPsn: this.init.newPsn(),
+      ...places,
+    });
+  }
+
+  /**
+   * A request that another process hands over, to be accepted at once. It has been counted and
+   * given a place there.
+   * @throws SpiError('EINVAL') no REQ; ('ENOTCONN') it is refused, or answered already
+   */
+  takeHanded(request: HandedRequest): CmRequest {
+    const { services, device } = this.init;
+    const { req, origin } = reqOfHanded(request);
+    const { gid } = origin.source;
+    if (services.table.findRemote(req.localCommId, req.localCaGuid, gid)) {
+      throw requestGone('connection');
+    }
+    const checked = checkReq(req, gid, device);
+    if (isRejection(checked)) {
+      this.rejectReq(req, origin, checked.reason, checked.info);
+      throw requestGone('connection', `refused for reason ${checked.reason}`);
+    }
+    if (this.isStale(req, origin)) {
+      this.rejectReq(req, origin, REJECT_REASON.STALE_CONNECTION);
+      throw requestGone('connection', 'the peer uses its queue pair in another one');
+    }
+    const nothing = (): void => undefined;
+    const places = { onSettled: nothing, onClosedOrOpen: nothing };
+    const connection = this.newPassive(req, checked, origin, places);
+    const answered = requestOf(connection, checked);
+    return {
+      ...answered,
+      accept: (options) => {
+        try {
+          return answered.accept(options);
+        } catch (error) {
+          // The process that has handed it over answers, or tries again.
+          connection.end();
+          throw error;
+        }
+      },
+    };
+  }
+
+  /** A copy for a connection that is no more has no answer. */
+  repeatHanded(request: HandedRequest): void {
+    const { req, message, origin } = reqOfHanded(request);
+    const { table } = this.init.services;
+    const { gid } = origin.source;
+    const connection = table.findRemote(req.localCommId, req.localCaGuid, gid);
+    if (connection) this.deliver(connection, message, origin);
   }
 
   /** Devices of one host meet before the consumer is asked, so that REP can say that they have. */
@@ -272,7 +336,7 @@ export class CmReceiver {
     counters.requestsRejected++;
     const ids = { localCommId: 0, remoteCommId: req.localCommId };
     const rej = rejOf({ ...ids, messageRejected: MESSAGE_REJECTED.req, reason, info });
-    services.rejected.add(askerOf(req, origin), rej, services.clock.now(), REQ_REJECTED_US);
+    services.rejected.add(askerOf(req, origin), rej, services.clock.now(), REQ_ANSWERED_US);
     this.sendRej(rej, origin);
   }
 
@@ -284,6 +348,14 @@ export class CmReceiver {
     counters.rejectionsRepeated++;
     this.sendRej(rej, origin);
     return true;
+  }
+
+  /** A copy of a REQ that another process answers. */
+  private repeatHandOver(req: CmReq, origin: Origin): boolean {
+    const { services } = this.init;
+    const repeat = services.handed.find(askerOf(req, origin), services.clock.now());
+    repeat?.();
+    return repeat !== undefined;
   }
 
   /** A REP for no connection: its sender would repeat it until its retries are spent. */
@@ -313,6 +385,20 @@ export class CmReceiver {
     };
     this.init.services.send({ name: 'DREP', body }, transactionId, source);
   }
+}
+
+/** @throws SpiError('EINVAL') what was handed over is no REQ */
+function reqOfHanded({ data, source }: HandedRequest): {
+  readonly req: CmReq;
+  readonly message: CmMessage;
+  readonly origin: Origin;
+} {
+  const mad = parseCmMad(data);
+  if (mad?.message.name !== 'REQ') {
+    throw new SpiError('EINVAL', `${data.length} bytes that are no REQ of 256 bytes`);
+  }
+  const transactionId = transactionIdOf(mad.transactionIdHi, mad.transactionIdLo);
+  return { req: mad.message.body, message: mad.message, origin: { source, transactionId } };
 }
 
 function askerOf(req: CmReq, { source, transactionId }: Origin): Asker {

@@ -6,6 +6,7 @@ import { assert, checkOptions, integer, optional } from '../../core/spi/checks/i
 import { einval } from '../../core/spi/einval.js';
 import {
   type Clock,
+  type CmAcceptOptions,
   type CmConnection,
   type CmConnectOptions,
   type CmListener,
@@ -18,6 +19,7 @@ import {
   type Gid,
   GSI_QKEY,
   GSI_QPN,
+  type HandedRequest,
   inSlot,
   isIpv4Gid,
   isPortServiceId,
@@ -48,20 +50,17 @@ import {
 } from './connection/connection.js';
 import { FlightNotes } from './connection/flight-notes.js';
 import { Listeners } from './admission/listeners.js';
-import { RejectedRequests } from './messages/rejected-requests.js';
+import { AnsweredRequests } from './messages/answered-requests.js';
 import { reqOf } from './messages/req.js';
 import { Sidr } from './sidr/sidr.js';
-import { MAX_REJECTED, TURNS_PER_PEER } from './common/timing.js';
-import {
-  type TransactionId,
-  transactionIdOf,
-  transactionIdWords,
-} from './common/transaction-id.js';
+import { MAX_ANSWERED, TURNS_PER_PEER } from './common/timing.js';
+import { madOf } from './common/mad-of.js';
+import { type TransactionId, transactionIdOf } from './common/transaction-id.js';
 import { checkConnectable, transportOfAsker } from './common/transport.js';
 import { Turns } from './connection/turns.js';
 import { NO_DATA } from './wire/cm-codec.js';
 import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
-import { type CmMessage, emitCmMad } from './wire/message.js';
+import type { CmMessage } from './wire/message.js';
 
 export interface CmDependencies {
   readonly mad: MadModule;
@@ -119,6 +118,7 @@ export class Cm implements CmModule {
   private readonly listeners: Listeners;
   private readonly services: ConnectionServices;
   private readonly sidr: Sidr;
+  private readonly receiver: CmReceiver;
   private nextTransaction: number;
   /** Messages that the MAD module has not reported yet. */
   private unsent = 0;
@@ -140,7 +140,8 @@ export class Cm implements CmModule {
       notes: new FlightNotes(new FlightLog(), () => clock.now()),
       table: this.table,
       turns: this.turns,
-      rejected: new RejectedRequests(MAX_REJECTED),
+      rejected: new AnsweredRequests(MAX_ANSWERED),
+      handed: new AnsweredRequests(MAX_ANSWERED),
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),
@@ -161,7 +162,7 @@ export class Cm implements CmModule {
       admission: new Admission(admissionLimits(options), random.u32()),
     };
     this.sidr = new Sidr({ ...shared, limit: maxHalfOpen });
-    const receiver = new CmReceiver({
+    this.receiver = new CmReceiver({
       ...shared,
       sidr: this.sidr,
       maxHalfOpen,
@@ -172,7 +173,7 @@ export class Cm implements CmModule {
       managementClass: CM_CLASS,
       classVersion: CM_CLASS_VERSION,
       methods: [CM_METHOD_SEND],
-      onReceive: ({ data, source }) => receiver.receive(data, source),
+      onReceive: ({ data, source }) => this.receiver.receive(data, source),
       onSend: ({ status }) => {
         if (status !== WcStatus.SUCCESS) this.counters.sendErrors++;
         assert(this.unsent > 0, 'a message of the CM is sent once');
@@ -180,7 +181,7 @@ export class Cm implements CmModule {
         if (this.unsent === 0) this.onAllSent();
       },
     });
-    device.setReportHandler((report) => receiver.onReport(report));
+    device.setReportHandler((report) => this.receiver.onReport(report));
   }
 
   /** Connections that are not idle, timewait included. */
@@ -252,6 +253,15 @@ export class Cm implements CmModule {
     const { localCommId, remoteCommId, remoteQpn, peerGid: gid, localGidIndex } = record;
     const body = { localCommId, remoteCommId, remoteQpn, privateData: NO_DATA };
     this.send({ name: 'DREQ', body }, this.newTransactionId(), { gid, localGidIndex });
+  }
+
+  acceptHanded(request: HandedRequest, options: CmAcceptOptions): CmConnection {
+    this.checkOpen();
+    return this.receiver.takeHanded(request).accept(options);
+  }
+
+  repeatHanded(request: HandedRequest): void {
+    if (!this.closed) this.receiver.repeatHanded(request);
   }
 
   private shutDown(): Promise<void> {
@@ -372,7 +382,3 @@ function ephemeralPort(random: number): number {
   return 32_768 + (random % 28_232);
 }
 
-function madOf(message: CmMessage, transactionId: TransactionId): Uint8Array {
-  const { hi, lo } = transactionIdWords(transactionId);
-  return emitCmMad({ transactionIdHi: hi, transactionIdLo: lo, attributeModifier: 0, message });
-}

@@ -129,7 +129,7 @@ export class SharedDomain {
     ...transitions: readonly QueuePairAttributes[]
   ): Target {
     checkOwner(owner);
-    const qp = this.createQueuePair((event) => target.deliver(event));
+    const qp = this.createQueuePair(owner, (event) => target.deliver(event));
     const target = this.add(qp, owner, onEnd);
     if (owner === 'consumer') target.register(consumer, onEvent);
     try {
@@ -152,7 +152,10 @@ export class SharedDomain {
     return target;
   }
 
-  private createQueuePair(onEvent: (event: AsyncEventType) => void): QueuePair {
+  private createQueuePair(
+    xrcOwner: XrcTargetOwner,
+    onEvent: (event: AsyncEventType) => void,
+  ): QueuePair {
     const { device } = this;
     this.pd ??= device.createProtectionDomain();
     this.cq ??= device.createCompletionQueue({
@@ -170,6 +173,7 @@ export class SharedDomain {
       context: 0,
       onEvent,
       xrcDomain: this.handle,
+      xrcOwner,
     });
   }
 

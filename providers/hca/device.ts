@@ -26,6 +26,7 @@ import {
   type SharedReceiveQueueInit,
   SpiError,
   type XrcDomainHandle,
+  type XrcSharing,
 } from '../../core/spi/index.js';
 import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal/index.js';
 import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
@@ -71,6 +72,8 @@ export interface DeviceHooks {
   readonly shareMemory?: NonNullable<Device['shareMemory']>;
   /** Of a provider whose port prefers some memory to other. */
   readonly allocate?: Device['allocate'];
+  /** Of a device that processes share: a domain by a key, or undefined where it is in-process. */
+  readonly openXrcDomain?: (hca: Hca, sharing: XrcSharing) => SoftXrcDomain | undefined;
   /** What the port counts, where that is more than PORT_COUNTERS. */
   readonly portCounters?: readonly string[];
 }
@@ -111,7 +114,10 @@ export class HcaDevice implements Device {
     if (port.meet !== undefined) this.meet = (peer, done) => port.meet?.(peer, done);
     if (hca.share !== undefined) this.share = hca.share;
     this.attributes = deviceAttributes(hca, random);
-    this.capabilities = new Set(hca.multicast.possible ? [...ALWAYS, 'multicast'] : ALWAYS);
+    const capabilities = new Set(ALWAYS);
+    if (hca.multicast.possible) capabilities.add('multicast');
+    if (hooks.openXrcDomain !== undefined) capabilities.add('xrc-between-processes');
+    this.capabilities = capabilities;
   }
 
   get gids(): readonly Gid[] {
@@ -148,6 +154,10 @@ export class HcaDevice implements Device {
     this.checkOpen();
     const QueuePair = this.checkedClass(init);
     const { queuePairs } = this.hca;
+    if (init.type === QpType.XRC_TGT) {
+      const { elsewhere } = init.xrcDomain as SoftXrcDomain;
+      if (elsewhere !== undefined) return elsewhere.createTarget(init);
+    }
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
     const qpn = gsi ? GSI_QPN : queuePairs.freshQpn();
@@ -170,6 +180,8 @@ export class HcaDevice implements Device {
     if (sharedReceives.size >= maxSharedReceiveQueues) {
       throw new SpiError('ENOMEM', `${maxSharedReceiveQueues} shared receive queues exist already`);
     }
+    const { elsewhere } = (init.xrc?.domain as SoftXrcDomain | undefined) ?? {};
+    if (elsewhere !== undefined) return elsewhere.createSharedReceiveQueue(init);
     const srqn = sharedReceives.freshNumber();
     const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
     sharedReceives.insert(srq);
@@ -177,8 +189,13 @@ export class HcaDevice implements Device {
     return srq;
   }
 
-  createXrcDomain(): XrcDomainHandle {
+  createXrcDomain(sharing?: XrcSharing): XrcDomainHandle {
     this.checkOpen();
+    const elsewhere = sharing && this.hooks.openXrcDomain?.(this.hca, sharing);
+    if (elsewhere !== undefined) return elsewhere;
+    if (sharing?.mode === 'existing') {
+      throw new SpiError('ENODEV', `there is no XRC domain ${show(sharing.key)}`);
+    }
     return new SoftXrcDomain(this.hca);
   }
 

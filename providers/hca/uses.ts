@@ -14,7 +14,11 @@ export function countQueuePair(qp: SoftQueuePair, change: Change): void {
   if (qp.xrcDomain) qp.xrcDomain.children += change;
 }
 
-export function countSharedReceives(srq: SoftSharedReceiveQueue, change: Change): void {
+/** An XRC SRQ of another process, too. */
+export type SharedReceives = CompletionSource &
+  Pick<SoftSharedReceiveQueue, 'completionQueue' | 'domain' | 'xrcDomain'>;
+
+export function countSharedReceives(srq: SharedReceives, change: Change): void {
   const { completionQueue, xrcDomain } = srq;
   srq.domain.children += change;
   if (xrcDomain) xrcDomain.children += change;

@@ -69,6 +69,12 @@ export interface NativePortHandle extends NativeChannelCalls {
 export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets, GroupSockets {
   readonly arenaBytes: number;
   /**
+   * Of memory that this process has from `shareMemory`: it stays the memory's, and is good for as
+   * long as that is held.
+   * @throws Error with `code` ENOENT
+   */
+  memoryDescriptor(name: string): number;
+  /**
    * Zeros in pages of their own, from a boundary of huge pages on, and in such pages where the
    * system has them to give; undefined where that cannot be had.
    */

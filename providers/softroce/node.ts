@@ -1,7 +1,8 @@
 /** A softroce device of this process: the software HCA on a socket port. */
 import type { DeviceShare, Logger, PacketPort } from '../../core/spi/index.js';
-import type { HcaParameters } from '../hca/index.js';
+import type { DeviceHooks, HcaParameters } from '../hca/index.js';
 import { HcaNode } from '../kit/hca-node.js';
+import { openHostedDomain, type XrcHostInit } from './xrc-host/open-domain.js';
 import { SOCKET_PORT_COUNTERS, type SocketPort } from './port-options.js';
 
 export interface SoftroceNodeOptions {
@@ -13,10 +14,12 @@ export interface SoftroceNodeOptions {
   readonly parameters: Partial<HcaParameters>;
   /** Where other processes have the device, too. */
   readonly share?: DeviceShare | undefined;
+  /** Where XRC domains are shared, too. */
+  readonly xrcHost?: XrcHostInit;
 }
 
 export function softroceNode(options: SoftroceNodeOptions): HcaNode {
-  const { name, port, through = port, logger, parameters, share } = options;
+  const { name, port, through = port, logger, parameters, share, xrcHost } = options;
   const { mapFile, shareMemory, allocate } = port;
   return new HcaNode({
     name,
@@ -28,8 +31,24 @@ export function softroceNode(options: SoftroceNodeOptions): HcaNode {
       portCounters: SOCKET_PORT_COUNTERS,
       ...(mapFile && { mapFile: mapFile.bind(port) }),
       ...(shareMemory && { shareMemory: shareMemory.bind(port) }),
+      ...(shareMemory && xrcHost && xrcHooks(xrcHost, shareMemory.bind(port))),
       ...(allocate && { allocate: allocate.bind(port) }),
     },
     rest: port.rest?.bind(port),
   });
+}
+
+/** Which memory the host of a domain can have, too, is known by its name. */
+function xrcHooks(
+  host: XrcHostInit,
+  shareMemory: NonNullable<DeviceHooks['shareMemory']>,
+): Pick<DeviceHooks, 'openXrcDomain' | 'shareMemory'> {
+  return {
+    openXrcDomain: (hca, sharing) => openHostedDomain(host, hca, sharing),
+    shareMemory: (name, lengthBytes) => {
+      const memory = shareMemory(name, lengthBytes);
+      host.names.set(memory, name);
+      return memory;
+    },
+  };
 }

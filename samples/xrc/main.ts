@@ -1,9 +1,12 @@
 /**
- * XRC between processes: the receivers of a node are reached through one connection from each
- * sender node. Without arguments it runs all of them here, each node as a process.
+ * XRC between processes: the receivers of a node, a process each, are reached through one
+ * connection from each sender node. Without arguments it runs all of them here.
  */
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 
@@ -11,7 +14,7 @@ import { Command } from 'commander';
 
 import { integer } from '../integer-option.js';
 import { printable } from '../printable.js';
-import { runReceivers } from './receivers.js';
+import { runReceive } from './receive.js';
 import { runSender } from './sender.js';
 
 const SELF = fileURLToPath(import.meta.url);
@@ -29,25 +32,33 @@ interface DemoOptions {
 async function runDemo({ receivers, senders, messages, network }: DemoOptions): Promise<void> {
   const count = String(messages);
   const home = `${network}.1`;
+  const directory = await mkdtemp(join(tmpdir(), 'dapl-xrc-'));
+  const domain = join(directory, 'domain');
   const crowd = ['--receivers', String(receivers), '--senders', String(senders)];
-  const node = start('receive', '--address', home, ...crowd, '--messages', count);
-  await once(node.stdout, 'data');
-  const nodes = [node];
-  for (let n = 1; n <= senders; n++) {
-    const own = `${network}.${n + 1}`;
-    const args = ['--address', own, '--to', home, '--number', String(n), '--messages', count];
-    nodes.push(start('send', ...args));
-  }
+  const programs = Array.from({ length: receivers }, (_, index) => {
+    const own = ['--domain', domain, '--index', String(index), '--messages', count];
+    return start('receive', '--address', home, ...crowd, ...own);
+  });
   try {
-    await Promise.all(nodes.map(succeeded));
+    // The first one says that all are there.
+    await once(programs[0]!.stdout, 'data');
+    for (let n = 1; n <= senders; n++) {
+      const own = `${network}.${n + 1}`;
+      const args = ['--address', own, '--to', home, '--number', String(n), '--messages', count];
+      programs.push(start('send', ...args));
+    }
+    await Promise.all(programs.map(succeeded));
+    const all = receivers * senders * messages;
+    console.log(`${all} messages verified, by ${receivers} receivers`);
   } finally {
-    for (const child of nodes) child.kill();
+    for (const child of programs) child.kill();
+    await rm(directory, { recursive: true });
   }
 }
 
 async function succeeded(child: ChildProcess): Promise<void> {
   await once(child, 'close');
-  if (child.exitCode !== 0) throw new Error('a node has failed');
+  if (child.exitCode !== 0) throw new Error('a program has failed');
 }
 
 function start(...args: readonly string[]): ChildProcessByStdio<null, Readable, null> {
@@ -71,12 +82,14 @@ program
   .action(runDemo);
 program
   .command('receive')
-  .requiredOption('--address <ip>', 'own address')
+  .requiredOption('--address <ip>', 'of all receivers')
+  .requiredOption('--domain <file>', 'absolute path, the same for all receivers of a run')
+  .requiredOption('--index <n>', 'which receiver, from 0', integer(0, MAX_RECEIVERS - 1))
   .option(...receivers, 4)
   .option(...senders, 2)
   .option(...messages, 200)
   .option(...port)
-  .action(runReceivers);
+  .action(runReceive);
 program
   .command('send')
   .requiredOption('--address <ip>', 'own address')

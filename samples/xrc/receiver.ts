@@ -1,29 +1,37 @@
-/** One receiver: an adapter of its own, with a queue that senders address by its number. */
+/** What a receiver has: a queue that senders address by its number, in the domain of the file. */
 import { DatDtoStatus, type Ia, MemPrivileges, nameOf, type XrcDomain, type XrcSrq } from 'dapl';
 
 import { MAX_BYTES, readMessage } from './message.js';
 
 const RECEIVES = 64;
-/** All receivers of the node open the domain by this name. */
-const DOMAIN = 'samples/xrc';
 
 export class Receiver {
   readonly domain: XrcDomain;
   readonly srq: XrcSrq;
   verified = 0;
+  /** Senders that have said so: the first receiver is told (sender.ts). */
+  gone = 0;
   /** Next sequence number of each sender. */
   private readonly next = new Map<number, number>();
 
-  /** @param onVerified called for each message, or with what is wrong */
+  /**
+   * @param messages of each sender; one more says that it has gone
+   * @param file that names the domain
+   * @param onVerified called for each message, or with what is wrong
+   */
   constructor(
     readonly ia: Ia,
     readonly index: number,
+    private readonly messages: number,
+    file: string,
     onVerified: (error?: Error) => void,
   ) {
     const pz = ia.createPz();
     const privileges = MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE;
-    const lmr = ia.allocate(RECEIVES * MAX_BYTES, { pz, privileges });
-    this.domain = ia.openXrcDomain({ key: DOMAIN });
+    // The process that hosts the domain writes what comes into memory that it has in common.
+    const shared = `samples/xrc ${process.pid}`;
+    const lmr = ia.allocate(RECEIVES * MAX_BYTES, { pz, privileges, shared });
+    this.domain = ia.openXrcDomain({ key: file });
     this.srq = this.domain.createSrq({ pz, maxRecvDtos: RECEIVES });
     const places = Array.from({ length: RECEIVES }, (_, i) =>
       lmr.segment(i * MAX_BYTES, MAX_BYTES),
@@ -57,6 +65,7 @@ export class Receiver {
       );
     }
     this.next.set(sender, expected + 1);
-    this.verified++;
+    if (sequence === this.messages) this.gone++;
+    else this.verified++;
   }
 }

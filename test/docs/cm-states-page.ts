@@ -32,7 +32,7 @@ const MACHINES: readonly Machine[] = [
       'It begins with a REQ. It is established by RTU or by `commEst`, whichever is first: the',
       "queue pair's communication-established event, or the consumer's word that data has come.",
       'A copy of a REQ that has been rejected begins nothing: it has the same REJ again, until',
-      '8.6 s after the last copy (`rejected-requests.ts`).',
+      '8.6 s after the last copy (`answered-requests.ts`).',
     ],
     start: 'REQ_RCVD',
     table: PASSIVE_TABLE,

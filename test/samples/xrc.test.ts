@@ -3,7 +3,7 @@ import { runSample } from './program.js';
 import { inBlock0, loopback, networkOf } from '../support/loopback.js';
 
 describe('xrc', () => {
-  it('M receivers, P sender nodes: P connections, every message verified', async () => {
+  it('M receivers, a process each, P sender nodes: P connections, every message verified', async () => {
     const args = ['--receivers', '3', '--senders', '2', '--messages', '40'];
     const { code, stdout, stderr } = await runSample('xrc', ...args, '--network', networkOf(9));
     assert.equal(stderr, '');
@@ -12,6 +12,9 @@ describe('xrc', () => {
     for (const sender of [1, 2]) {
       const line = `sender ${sender}: 120 messages to 3 receivers, 1 queue pair`;
       assert.ok(stdout.includes(line), stdout);
+    }
+    for (const receiver of [0, 1, 2]) {
+      assert.ok(stdout.includes(`receiver ${receiver}: 80 messages verified`), stdout);
     }
     assert.match(stdout, /^240 messages verified, by 3 receivers$/m);
     assert.match(stdout, /^node of the receivers +2 +6$/m);
@@ -29,6 +32,6 @@ describe('xrc', () => {
       loopback(9, 8),
     );
     assert.equal(code, 1);
-    assert.match(stderr, /^xrc: no connection: \w+\n$/);
+    assert.match(stderr, /^xrc: no receivers: \w+\n$/);
   });
 });

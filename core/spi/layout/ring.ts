@@ -110,6 +110,8 @@ export interface RingPlace {
   readonly consumerWord: number;
   /** First word of the first entry. */
   readonly firstWord: number;
+  /** The other side is another process: plain memory to the engine, which sees no sharing. */
+  readonly betweenProcesses?: boolean;
 }
 
 /** What is left of a ring that has ended: nothing can be read or written. */
@@ -128,7 +130,7 @@ export class Ring {
   private readonly firstWord: number;
   private readonly producerWord: number;
   private readonly consumerWord: number;
-  /** Another thread may be the other side. */
+  /** Another thread or process may be the other side. */
   private readonly shared: boolean;
 
   /**
@@ -159,7 +161,7 @@ export class Ring {
     this.firstWord = firstWord;
     this.producerWord = place.producerWord;
     this.consumerWord = place.consumerWord;
-    this.shared = words.buffer instanceof SharedArrayBuffer;
+    this.shared = place.betweenProcesses === true || words.buffer instanceof SharedArrayBuffer;
   }
 
   /** Bytes of the buffer that a ring needs. */

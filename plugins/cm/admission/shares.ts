@@ -14,7 +14,7 @@
  */
 import { assert } from '../../../core/spi/checks/index.js';
 import type { Gid } from '../../../core/spi/index.js';
-import { REQ_REJECTED_US } from '../common/timing.js';
+import { REQ_ANSWERED_US } from '../common/timing.js';
 
 class Holdings {
   total = 0;
@@ -65,7 +65,7 @@ export class Shares {
 /** Addresses that a place is kept for, at most; the one that came first goes first. */
 const MAX_TURNED_AWAY = 64;
 /** So long after it was turned away last: its REQ comes again within half of that. */
-const KEPT_US = REQ_REJECTED_US;
+const KEPT_US = REQ_ANSWERED_US;
 
 /**
  * The requests that a listener has handed out and that are not answered. One address alone may fill

@@ -49,12 +49,12 @@ export const SIDR_UNANSWERED_US = timeUsOfCode(24);
 export const SIDR_ANSWERED_US = timeUsOfCode(21);
 
 /**
- * A rejected REQ is remembered for 8.6 s after it came last: twice what Linux waits before it
- * repeats one, and we, so that one copy may be lost.
+ * A REQ that was rejected, or handed over, is remembered for 8.6 s after it came last: twice what
+ * Linux waits before it repeats one, and we, so that one copy may be lost.
  */
-export const REQ_REJECTED_US = 2 * timeUsOfCode(REMOTE_CM_RESPONSE_TIMEOUT);
-/** How many are: as many as may be half open. */
-export const MAX_REJECTED = 1024;
+export const REQ_ANSWERED_US = 2 * timeUsOfCode(REMOTE_CM_RESPONSE_TIMEOUT);
+/** How many are of each: as many as may be half open. */
+export const MAX_ANSWERED = 1024;
 
 const LONGEST_REP_WAIT = 20;
 

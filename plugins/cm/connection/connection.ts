@@ -19,7 +19,8 @@ import type { FlightNotes, Noting } from './flight-notes.js';
 import type { Origin } from '../common/origin.js';
 import type { Actions, Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
-import type { RejectedRequests } from '../messages/rejected-requests.js';
+import type { AnsweredRequests } from '../messages/answered-requests.js';
+import type { CmRej } from '../wire/rej.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
 import {
   ATTEMPTS_OF_A_TURN,
@@ -49,7 +50,9 @@ export interface ConnectionServices {
   readonly notes: FlightNotes;
   readonly table: ConnectionTable;
   readonly turns: Turns;
-  readonly rejected: RejectedRequests;
+  readonly rejected: AnsweredRequests<CmRej>;
+  /** What repeats each at the CM that has it now. */
+  readonly handed: AnsweredRequests<() => void>;
   /** Our node GUID. */
   readonly guid: bigint;
   newTransactionId(): TransactionId;

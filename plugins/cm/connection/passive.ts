@@ -1,6 +1,8 @@
 /** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
 import {
   type CmAcceptOptions,
+  type CmConnection,
+  type CmElsewhere,
   type CmEvent,
   type CmRejectOptions,
   type DeviceAttributes,
@@ -10,15 +12,18 @@ import {
 } from '../../../core/spi/index.js';
 import { PEER_AGREEMENT, withoutOffers } from '../../../core/spi/internal/index.js';
 import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
+import { HandedConnection } from './handed.js';
 import { type CmPath, Connection, type ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
 import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';
 import { QpControl, type QpPlan } from './qp-control.js';
 import { rejOf } from '../messages/rej.js';
-import { MRA_SERVICE_TIMEOUT, REQ_REJECTED_US, mraWaitUs, repRetries } from '../common/timing.js';
+import { MRA_SERVICE_TIMEOUT, REQ_ANSWERED_US, mraWaitUs, repRetries } from '../common/timing.js';
 import { type Actions, TableRunner } from '../common/table-runner.js';
 import { answererFields, type CmTransport } from '../common/transport.js';
+import { madOf } from '../common/mad-of.js';
 import type { TransactionId } from '../common/transaction-id.js';
+import type { Asker } from '../messages/answered-requests.js';
 import type { CmMessage } from '../wire/message.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
@@ -141,6 +146,21 @@ export class PassiveConnection extends Connection {
     this.dispatch('accept');
   }
 
+  /**
+   * The CM of another process accepts it, and is told of copies for as long as they may come.
+   * @throws SpiError of that CM: the request is as it was
+   */
+  handOver(elsewhere: CmElsewhere, options: CmAcceptOptions): CmConnection {
+    const { origin } = this.present.init;
+    const message: CmMessage = { name: 'REQ', body: this.req };
+    const request = { data: madOf(message, origin.transactionId), source: origin.source };
+    elsewhere.accept(request, options);
+    const { handed, clock } = this.services;
+    handed.add(this.asker, () => elsewhere.repeat(request), clock.now(), REQ_ANSWERED_US);
+    this.dispatch('handOver');
+    return new HandedConnection(this.remoteGid, this.localPort);
+  }
+
   reject(options: CmRejectOptions): void {
     const { reason, privateData, info } = options;
     this.present.rejection = {
@@ -255,18 +275,17 @@ export class PassiveConnection extends Connection {
 
   /** @param waitUs the peer has been asked to wait so long before it repeats its REQ */
   private sendRejection(localCommId: number, waitUs = 0): void {
-    const { remoteCommId, transactionId, services } = this;
+    const { remoteCommId, services } = this;
     const { rejection } = this.present;
     const messageRejected = MESSAGE_REJECTED.req;
     const body = rejOf({ localCommId, remoteCommId, messageRejected, ...rejection });
-    const asker = {
-      commId: remoteCommId,
-      guid: this.remoteGuid,
-      gid: this.remoteGid,
-      transactionId,
-    };
-    services.rejected.add(asker, body, services.clock.now(), REQ_REJECTED_US + waitUs);
+    services.rejected.add(this.asker, body, services.clock.now(), REQ_ANSWERED_US + waitUs);
     this.send({ name: 'REJ', body });
+  }
+
+  private get asker(): Asker {
+    const { remoteCommId: commId, remoteGuid: guid, remoteGid: gid, transactionId } = this;
+    return { commId, guid, gid, transactionId };
   }
 
   private get present(): Handshake {

@@ -27,6 +27,8 @@ export function requestOf(connection: PassiveConnection, contents: ReqContents):
       checkWaiting();
       checkAnswerer(options.qp, transport);
       checkAccept(options);
+      const { cmElsewhere } = options.qp;
+      if (cmElsewhere !== undefined) return connection.handOver(cmElsewhere, options);
       connection.checkUnknown(options.qp);
       connection.accept(options);
       return connection;

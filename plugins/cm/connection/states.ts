@@ -56,6 +56,8 @@ export const CM_INPUTS = [
   // from the consumer
   'connect',
   'accept',
+  /** Another process answers. */
+  'handOver',
   'reject',
   'disconnect',
   'abandon',
@@ -269,6 +271,7 @@ export const ACTIVE_TABLE: CmTable = {
 
 const WAITING_FOR_CONSUMER = {
   accept: row('REP_SENT', 'sendRep', 'startRetries'),
+  handOver: row('IDLE'),
   REJ: row('IDLE'),
   REJ_STALE: row('IDLE'),
   stale: row('IDLE'),

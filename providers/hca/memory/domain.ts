@@ -7,10 +7,21 @@ export interface DomainMemory {
   randomIova(): bigint;
 }
 
+/** Another process that places data in the memory of a domain: an XRC host. */
+export interface RegionMirror {
+  /** @throws SpiError('EOPNOTSUPP') the memory cannot be shared with that process */
+  admit(memory: ArrayBufferView): void;
+  /** @returns false where the key is taken there: another one is tried */
+  add(region: MemoryRegion): boolean;
+  /** Of what it may never have had, too. */
+  remove(region: MemoryRegion): void;
+}
+
 export class Domain implements ProtectionDomain {
   /** Regions, windows, queue pairs, shared receive queues and address handles that belong here. */
   children = 0;
   destroyed = false;
+  mirror: RegionMirror | undefined = undefined;
 
   constructor(
     private readonly memory: DomainMemory,
@@ -23,7 +34,13 @@ export class Domain implements ProtectionDomain {
 
   registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion {
     if (this.destroyed) throw new SpiError('EINVAL', 'the protection domain is destroyed');
-    return this.memory.register(this, memory, access, iova ?? this.memory.randomIova());
+    const { mirror } = this;
+    mirror?.admit(memory);
+    for (;;) {
+      const address = iova ?? this.memory.randomIova();
+      const region = this.memory.register(this, memory, access, address);
+      if (mirror === undefined || mirrored(mirror, region)) return region;
+    }
   }
 
   destroy(): void {
@@ -33,5 +50,16 @@ export class Domain implements ProtectionDomain {
     }
     this.destroyed = true;
     this.onDestroy();
+  }
+}
+
+/** @returns false where the key is taken in the other process: the region has been ended */
+function mirrored(mirror: RegionMirror, region: MemoryRegion): boolean {
+  let added = false;
+  try {
+    added = mirror.add(region);
+    return added;
+  } finally {
+    if (!added) region.destroy();
   }
 }

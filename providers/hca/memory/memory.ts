@@ -54,9 +54,17 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
 
   /**
    * @throws SpiError('EINVAL') for memory that is pooled, resizable, detached or empty, for rights
-   * that contradict each other, and for a range that leaves the 64-bit address space
+   * that contradict each other, and for a range that leaves the 64-bit address space; ('EBUSY') for
+   * a key that is in use
+   * @param key of a region that another process has with the same memory; default a fresh one
    */
-  register(domain: Domain, memory: ArrayBufferView, access: number, iova: bigint): Region {
+  register(
+    domain: Domain,
+    memory: ArrayBufferView,
+    access: number,
+    iova: bigint,
+    key = this.freshKey(),
+  ): Region {
     checkMemory(memory);
     checkAccess(access);
     const base = (access & Access.ZERO_BASED) !== 0 ? 0n : iova;
@@ -66,8 +74,11 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
         `iova ${iova} + ${memory.byteLength} leaves the 64-bit address space`,
       );
     }
+    if (key === 0 || this.isKeyTaken(key)) {
+      throw new SpiError('EBUSY', `key 0x${key.toString(16)} is in use`);
+    }
     const number = this.port.addRegion(memory.buffer, memory.byteOffset, memory.byteLength);
-    const region = new Region(this, domain, this.freshKey(), access, base, memory, number);
+    const region = new Region(this, domain, key, access, base, memory, number);
     this.regions.insert(region.key, region);
     this.byPort.set(number, region);
     domain.children += 1;
@@ -86,6 +97,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
     this.regions.remove(region.key);
     assert(region.domain.children > 0, 'a region is deregistered once', region.key);
     region.domain.children -= 1;
+    region.domain.mirror?.remove(region);
     this.release(region.port);
   }
 
@@ -151,6 +163,10 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
     return this.regions.find(key);
   }
 
+  regionsOf(domain: Domain): Region[] {
+    return [...this.regions].filter((region) => region.domain === domain);
+  }
+
   regionHasPrefix(prefix: number): boolean {
     for (let key = 0; key < 256; key++) {
       if (this.regions.find(((prefix << 8) | key) >>> 0) !== undefined) return true;
@@ -175,9 +191,12 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
   private freshKey(): number {
     for (;;) {
       const key = this.random.u32() >>> 0;
-      const free = this.regions.find(key) === undefined && !this.windows.has(key >>> 8);
-      if (key !== 0 && free) return key;
+      if (key !== 0 && !this.isKeyTaken(key)) return key;
     }
+  }
+
+  private isKeyTaken(key: number): boolean {
+    return this.regions.find(key) !== undefined || this.windows.has(key >>> 8);
   }
 }
 

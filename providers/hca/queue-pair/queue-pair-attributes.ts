@@ -6,6 +6,7 @@ import {
   integer,
   isBitSet,
   kindOf,
+  OBJECT,
   oneOf,
   optional,
 } from '../../../core/spi/checks/index.js';
@@ -55,6 +56,7 @@ const ATTRIBUTES = {
     kindOf<number>('a bit set of Access', (flags) => isBitSet(flags, QP_ACCESS)),
   ),
 };
+const GID = kindOf<Uint8Array>('a Uint8Array', (gid) => gid instanceof Uint8Array);
 const PATH_MTU = oneOf(PATH_MTU_BYTES.slice(1));
 
 /** @throws SpiError('EINVAL') that names the attribute, its value and the limit */
@@ -67,10 +69,13 @@ export function checkAttributeValues(a: QueuePairAttributes, limits: AttributeLi
   if (a.pathMtuBytes !== undefined && ![localMtuBytes, channelMtuBytes].includes(a.pathMtuBytes)) {
     checkMtu(a.pathMtuBytes, mtuBytes);
   }
-  if (a.addressVector) {
+  checkValue('addressVector', a.addressVector, optional(OBJECT), einval);
+  if (a.addressVector !== undefined) {
     const { gid, localGidIndex, peer } = a.addressVector;
+    checkValue('addressVector.peer', peer, optional(OBJECT), einval);
     range('addressVector.peer.sourcePort', peer?.sourcePort, 1, 65535);
-    range('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1);
+    checkInteger('addressVector.localGidIndex', localGidIndex, 0, limits.gidCount - 1, einval);
+    checkValue('addressVector.gid', gid, GID, einval);
     if (gid.length !== 16) throw einval('the length of addressVector.gid', gid.length, '16');
     if (isMulticastGid(gid)) throw einval('addressVector.gid', ipFromGid(gid), 'that of one port');
   }

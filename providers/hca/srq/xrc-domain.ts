@@ -1,10 +1,25 @@
 /** The device's part of an XRC domain: what targets and SRQs must have in common. */
-import { SpiError, type XrcDomainHandle } from '../../../core/spi/index.js';
+import {
+  type QueuePair,
+  type QueuePairInit,
+  type SharedReceiveQueue,
+  type SharedReceiveQueueInit,
+  SpiError,
+  type XrcDomainHandle,
+} from '../../../core/spi/index.js';
+
+/** A domain whose targets and receive queues are in another process. */
+export interface XrcElsewhere {
+  createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue;
+  createTarget(init: QueuePairInit): QueuePair;
+}
 
 export class SoftXrcDomain implements XrcDomainHandle {
   /** Shared receive queues and queue pairs that belong here. */
   children = 0;
   destroyed = false;
+  /** Absent where they are here. */
+  readonly elsewhere: XrcElsewhere | undefined = undefined;
 
   /** @param device whose it is */
   constructor(private readonly device: object) {}

@@ -154,6 +154,13 @@ class NamedMemories {
     return named->descriptor;
   }
 
+  /// @returns -1 where the process has no such memory
+  int descriptorOf(const std::string& name) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    const auto entry = names_.find(name);
+    return entry == names_.end() ? -1 : entry->second->descriptor;
+  }
+
   void leave(const std::string& name) {
     std::lock_guard<std::mutex> guard(mutex_);
     const auto entry = names_.find(name);
@@ -329,18 +336,22 @@ napi_value fail(napi_env env, const Failure& failure) {
   return nullptr;
 }
 
+std::string toName(napi_env env, napi_value value) {
+  char name[kMaxSocketName + 1];
+  size_t length = 0;
+  napi_get_value_string_utf8(env, value, name, sizeof(name), &length);
+  return std::string(name, length);
+}
+
 }  // namespace
 
 napi_value shareMemory(napi_env env, napi_callback_info info) {
   size_t count = 2;
   napi_value arguments[2] = {};
   napi_get_cb_info(env, info, &count, arguments, nullptr, nullptr);
-  char name[kMaxSocketName + 1];
-  size_t length = 0;
   double bytes = 0;
-  napi_get_value_string_utf8(env, arguments[0], name, sizeof(name), &length);
   napi_get_value_double(env, arguments[1], &bytes);
-  const std::string text(name, length);
+  const std::string text = toName(env, arguments[0]);
   const size_t size = static_cast<size_t>(bytes);
 
   Failure failure;
@@ -360,6 +371,17 @@ napi_value shareMemory(napi_env env, napi_callback_info info) {
     return fail(env, {EOPNOTSUPP, "this runtime allows no memory from outside of its heap"});
   }
   return buffer;
+}
+
+napi_value memoryDescriptor(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value argument = nullptr;
+  napi_get_cb_info(env, info, &count, &argument, nullptr, nullptr);
+  const int descriptor = NamedMemories::ofProcess().descriptorOf(toName(env, argument));
+  if (descriptor < 0) return fail(env, {ENOENT, "there is no memory of that name here"});
+  napi_value number;
+  napi_create_int32(env, descriptor, &number);
+  return number;
 }
 
 }  // namespace dapl

@@ -13,4 +13,8 @@ namespace dapl {
 /// answer from the process that has it), or the system's.
 napi_value shareMemory(napi_env env, napi_callback_info info);
 
+/// memoryDescriptor(name): of memory that this process has by that name, and as long as it has it.
+/// Throws Error with `code` ENOENT: it has none.
+napi_value memoryDescriptor(napi_env env, napi_callback_info info);
+
 }  // namespace dapl

@@ -123,8 +123,8 @@ constexpr Method kFunctions[] = {
     {"icrc", icrcValue},        {"solveIdentification", solve},
     {"planTrains", planTrains}, {"mapFile", mapFile},
     {"allocatePages", allocatePages}, {"watchSignal", watchSignalOf},
-    {"shareMemory", shareMemory}, {"listenUnix", listenUnix},
-    {"connectUnix", connectUnix},
+    {"shareMemory", shareMemory}, {"memoryDescriptor", memoryDescriptor},
+    {"listenUnix", listenUnix}, {"connectUnix", connectUnix},
 };
 
 napi_value initialize(napi_env env, napi_value exports) {

@@ -17,6 +17,10 @@ export interface JoinedGroup {
     readonly descriptors: readonly number[];
     readonly onClosed: () => void;
   };
+  /** Of the group: others of its processes have it, too. */
+  readonly name: string;
+  /** What waits for the group in this thread is seen to: for a caller that blocks the event loop. */
+  readonly turn: () => void;
   /** The device is there. */
   serve(device: DeviceOfGroup): void;
   /** Its sockets are read no more. Idempotent. */
@@ -46,6 +50,8 @@ export async function joinGroup(init: SocketGroupInit): Promise<JoinedGroup> {
   return {
     share: new SharedDevice(membership, member, new NameLock(init.addon, host.names.lock)),
     port: { slot, descriptors, onClosed: leave },
+    name: host.names.broker,
+    turn: () => host.turn(),
     serve: (device) => {
       host.device = groupDevice(device);
     },

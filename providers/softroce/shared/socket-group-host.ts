@@ -42,6 +42,9 @@ export class SocketGroupHost implements GroupHost {
   /** Absent while the device opens: what comes for it then is lost, and repeated. */
   device: GroupDevice | undefined;
 
+  /** What the event loop calls when something waits. */
+  private readonly readers = new Set<() => void>();
+
   constructor(private readonly init: SocketGroupInit) {
     this.addresses = init.gids.length;
     this.names = groupNames(init.gids, init.udpPort);
@@ -57,7 +60,7 @@ export class SocketGroupHost implements GroupHost {
       throw error;
     }
     const { isOwnUser, uid } = socket.identity();
-    if (isOwnUser) return linkOf(socket);
+    if (isOwnUser) return this.linkOf(socket);
     socket.close();
     throw otherUser(gids[0]!, udpPort, uid);
   }
@@ -70,14 +73,43 @@ export class SocketGroupHost implements GroupHost {
       if (isCode(error, 'EADDRINUSE')) return undefined;
       throw error;
     }
-    listener.watch(() => {
+    const accept = (): void => {
       let caller: UnixSocket | undefined;
       while ((caller = acceptFrom(listener)) !== undefined) {
-        if (caller.identity().isOwnUser) onLink(linkOf(caller));
+        if (caller.identity().isOwnUser) onLink(this.linkOf(caller));
         else caller.close();
       }
-    });
-    return listener;
+    };
+    listener.watch(accept);
+    this.readers.add(accept);
+    return {
+      close: () => {
+        this.readers.delete(accept);
+        listener.close();
+      },
+    };
+  }
+
+  private linkOf(socket: UnixSocket): Link {
+    let reader: (() => void) | undefined;
+    return {
+      send: (bytes, descriptors) => socket.send(bytes, descriptors),
+      receive: () => socket.take(),
+      watch: (onReadable) => {
+        reader = onReadable;
+        this.readers.add(reader);
+        socket.watch(onReadable);
+      },
+      close: () => {
+        if (reader !== undefined) this.readers.delete(reader);
+        socket.close();
+      },
+    };
+  }
+
+  /** As the event loop would, where it does not turn. */
+  turn(): void {
+    for (const read of [...this.readers]) if (this.readers.has(read)) read();
   }
 
   isGroupThere(): boolean {
@@ -212,15 +244,6 @@ export class SocketGroupHost implements GroupHost {
   note(message: string, details: Readonly<Record<string, unknown>>): void {
     this.init.logger.warn(message, { ...details });
   }
-}
-
-function linkOf(socket: UnixSocket): Link {
-  return {
-    send: (bytes, descriptors) => socket.send(bytes, descriptors),
-    receive: () => socket.take(),
-    watch: (onReadable) => socket.watch(onReadable),
-    close: () => socket.close(),
-  };
 }
 
 /** Too many open files, and the like, are as if nothing had come: the caller tries again. */

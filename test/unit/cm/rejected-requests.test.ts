@@ -1,7 +1,7 @@
 /** Copies of a REQ that has been rejected: the consumer has been asked once, and answered. */
 import assert from 'node:assert/strict';
 import { type CmRequest, gidFromIp } from '../../../core/spi/index.js';
-import { type Asker, RejectedRequests } from '../../../plugins/cm/messages/rejected-requests.js';
+import { type Asker, AnsweredRequests } from '../../../plugins/cm/messages/answered-requests.js';
 import { rejOf } from '../../../plugins/cm/messages/rej.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { CmPair, messageName, text, textOf, typesOf } from '../../support/cm-pair.js';
@@ -123,7 +123,7 @@ describe('The rejected requests', () => {
   const rej = rejOf({ localCommId: 0, remoteCommId: 1, messageRejected: 0, reason: 28 });
 
   it('are bounded: the one that came longest ago is forgotten', () => {
-    const rejected = new RejectedRequests(3);
+    const rejected = new AnsweredRequests(3);
     for (const id of [1, 2, 3]) rejected.add(asker(id), rej, id, 100);
     assert.equal(rejected.find(asker(1), 4), rej, 'comes again');
     rejected.add(asker(4), rej, 5, 100);
@@ -133,7 +133,7 @@ describe('The rejected requests', () => {
   });
 
   it('are forgotten when their time is over, and make room', () => {
-    const rejected = new RejectedRequests(8);
+    const rejected = new AnsweredRequests(8);
     for (const id of [1, 2, 3]) rejected.add(asker(id), rej, id, 100);
     rejected.add(asker(4), rej, 102, 100);
     assert.equal(rejected.size, 2);
@@ -142,7 +142,7 @@ describe('The rejected requests', () => {
   });
 
   it('belong to the address that asked', () => {
-    const rejected = new RejectedRequests(8);
+    const rejected = new AnsweredRequests(8);
     rejected.add(asker(1), rej, 0, 100);
     assert.equal(rejected.find(asker(1, '10.0.0.9'), 1), undefined);
   });

@@ -33,6 +33,7 @@ const WAITING: readonly Line[] = (['REQ_RCVD', 'MRA_REQ_SENT'] as const).flatMap
   (state): Line[] => [
     [state, 'REQ', 'MRA_REQ_SENT', 'MRA', ''],
     [state, 'accept', 'REP_SENT', 'REP', ''],
+    [state, 'handOver', 'IDLE', '', ''],
     [state, 'reject', 'IDLE', 'REJ', ''],
     [state, 'close', 'IDLE', 'REJ', ''],
     [state, 'REJ', 'IDLE', '', ''],

@@ -1,0 +1,134 @@
+/** What the softroce provider is made of, for its own processes too: the hosts of XRC domains. */
+import { CM, type CmModule, type PacketPort, part, type ProviderInstance, token } from '../../core/spi/index.js';
+import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
+import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
+import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
+import type { HcaParameters } from '../hca/index.js';
+import { monotonicClock } from '../host/index.js';
+import { bindHca } from '../kit/bind-hca.js';
+import type { HcaNode } from '../kit/hca-node.js';
+import { joinSharedAddress, openGroupPort } from './group-port.js';
+import { localAddresses } from './local-addresses.js';
+import { loadNativeAddon } from './native-addon.js';
+import { softroceNode } from './node.js';
+import {
+  ICRC_CHECK,
+  type IcrcCheck,
+  ROCE_UDP_PORT,
+  SOCKET_PORT,
+  UDP_PORT,
+} from './port-options.js';
+import type { JoinedGroup } from './shared/join-group.js';
+import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
+import { openSocketPort } from './socket-port.js';
+import { SharedNames } from './xrc-host/mirror.js';
+import type { XrcHostInit } from './xrc-host/open-domain.js';
+
+export interface SoftroceOptions {
+  /**
+   * 1 to 64 local IP addresses, in text, or names of network interfaces (`eth0`), which stand for
+   * the addresses that they have when this is called; the first one is the default source.
+   * Addresses that no other program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of
+   * a process of its own.
+   */
+  readonly addresses: readonly string[];
+  /** UDP port of both sides: 4791 (default) unless both ends are ours. */
+  readonly udpPort?: number;
+  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default what the link carries. */
+  readonly mtuBytes?: number;
+  /**
+   * `auto` (default): the native port where it has been built, else node:dgram, which is slower.
+   */
+  readonly port?: 'auto' | 'native' | 'dgram';
+  /**
+   * `recovered` (default) or `exact`, which needs CAP_NET_RAW and the native port: how the ICRC of
+   * IPv4 packets is checked (docs/softroce.md).
+   */
+  readonly icrcCheck?: IcrcCheck;
+  /**
+   * Whether memory is shared with other devices of this host and user, by which their connections
+   * then go: true (default, where the native port is), false, or limits (docs/softroce.md).
+   */
+  readonly shm?: boolean | Partial<ShmOptions>;
+  /**
+   * Whether other programs of this user may have the same addresses, each with this option and with
+   * the addresses in the same order (docs/shared.md). Needs the native port; default false.
+   */
+  readonly shared?: boolean;
+  /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */
+  readonly parameters?: Partial<HcaParameters>;
+}
+
+const OPTIONS = {
+  ...PORT_OPTIONS,
+  udpPort: UDP_PORT,
+  port: SOCKET_PORT,
+  icrcCheck: ICRC_CHECK,
+  shm: SHM,
+  shared: optional(BOOLEAN),
+  parameters: PARAMETERS,
+};
+const NODE = token<HcaNode>('softroce/node');
+
+export const SOFTROCE_META = {
+  name: 'softroce',
+  kind: 'provider',
+  sdkVersion: '1.0',
+  requires: ['mad', 'cm', 'xrc'],
+  provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+  options: OPTIONS,
+} as const;
+
+/** @param onOpen the device is there, and its CM */
+export function softroceInstance(
+  given: SoftroceOptions,
+  onOpen?: (node: HcaNode, cm: CmModule) => void,
+): ProviderInstance {
+  const { udpPort = ROCE_UDP_PORT, port = 'auto', mtuBytes, icrcCheck } = given;
+  const addresses = localAddresses('one of addresses', given.addresses);
+  gidsOf(addresses);
+  const parameters = parametersOf(given.parameters);
+  const shm = shmOptionsOf(given.shm);
+  const { shared = false } = given;
+  return {
+    deviceKey: `softroce:${addresses.join(',')}:${udpPort}${shared ? ':shared' : ''}`,
+    async open(registrar, deviceLogger): Promise<void> {
+      const logger = deviceLogger.child({ provider: 'softroce' });
+      const group = shared
+        ? await joinSharedAddress({ gids: gidsOf(addresses), udpPort, port, logger })
+        : undefined;
+      const choice = {
+        addresses,
+        udpPort,
+        port,
+        logger,
+        ...(mtuBytes !== undefined && { mtuBytes }),
+        ...(icrcCheck !== undefined && { icrcCheck }),
+        shm: shm ?? false,
+      };
+      const socketPort = await (group ? openGroupPort(group, choice) : openSocketPort(choice));
+      const options = {
+        name: `softroce ${addresses[0] ?? ''}`,
+        port: socketPort,
+        logger,
+        parameters,
+        share: group?.share,
+        ...(group && { xrcHost: xrcHostOf(group, { ...given, addresses }) }),
+      };
+      const makeNode = (through: PacketPort): HcaNode => softroceNode({ ...options, through });
+      bindHca(registrar, socketPort, NODE, makeNode, monotonicClock);
+      registrar.onOpen(
+        part({ node: NODE, cm: CM }, (made) => {
+          made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn));
+          group?.serve({ ...made, logger });
+          onOpen?.(made.node, made.cm);
+        }),
+      );
+    },
+  };
+}
+
+/** @param options of the device that the host of a domain opens, but for `shared` */
+function xrcHostOf({ name, turn }: JoinedGroup, options: SoftroceOptions): XrcHostInit {
+  return { addon: loadNativeAddon()!, groupName: name, turn, names: new SharedNames(), options };
+}

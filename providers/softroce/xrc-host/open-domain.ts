@@ -1,0 +1,138 @@
+/** Opens a domain that processes share: finds its host process, or starts it. */
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { type BigIntStats, existsSync, statSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { show } from '../../../core/spi/checks/index.js';
+import { SpiError, type XrcSharing } from '../../../core/spi/index.js';
+import type { Hca } from '../../hca/hca.js';
+import type { UnixSocket, UnixSockets } from '../../host/index.js';
+import { sleep } from './host-link.js';
+import { HostedDomain } from './hosted-domain.js';
+import type { SharedNames } from './mirror.js';
+
+const PROGRAM = fileURLToPath(new URL('../xrc-host-program.js', import.meta.url));
+/** Node starts, joins the group of the address and opens a device. */
+const START_MS = 20_000;
+const SLEEP_MS = 2;
+const DIGITS = 16;
+
+/** What the native addon has for it. */
+export type XrcHostAddon = Pick<UnixSockets, 'connectUnix'> & {
+  memoryDescriptor(name: string): number;
+  createSharedTable(name: string, lengthBytes: number): Table;
+  closeDescriptor(descriptor: number): void;
+};
+type Table = { readonly memory: ArrayBuffer; readonly descriptor: number };
+
+export interface XrcHostInit {
+  readonly addon: XrcHostAddon;
+  /** Of the group of processes that share the device. */
+  readonly groupName: string;
+  /** Lets the group's broker, which may be in this thread, answer the host that starts. */
+  readonly turn: () => void;
+  readonly names: SharedNames;
+  /** Options of the device that the host is to open, but for `shared`. */
+  readonly options: object;
+}
+
+/**
+ * @returns undefined for a key that names no file: such a domain is in-process
+ * @throws SpiError('EINVAL') the key names no file that is there, or 'exclusive' and the domain
+ * exists; ('ENODEV') 'existing' and it does not; ('EACCES') another user's; ('EIO', 'ETIMEDOUT')
+ */
+export function openHostedDomain(
+  init: XrcHostInit,
+  hca: Hca,
+  { key, mode }: XrcSharing,
+): HostedDomain | undefined {
+  if (!isAbsolute(key)) return undefined;
+  const { addon, names, turn } = init;
+  const name = `${init.groupName}/xrc/${fileDigest(key)}`;
+  const endMs = performance.now() + START_MS;
+  for (let started = false; ;) {
+    const socket = connectTo(addon, name, key);
+    if (socket !== undefined) {
+      const domain = opened(socket);
+      if (domain !== undefined) return domain;
+      started = false;
+    } else if (mode === 'existing') {
+      throw new SpiError('ENODEV', `there is no XRC domain ${show(key)}`);
+    } else if (!started) {
+      startHost(name, init.options);
+      started = true;
+    }
+    if (performance.now() > endMs) {
+      throw new SpiError('ETIMEDOUT', `the host of XRC domain ${show(key)} has not started`);
+    }
+    turn();
+    sleep(SLEEP_MS);
+  }
+
+  /** @returns undefined where the host has just ended: its last opener has gone */
+  function opened(socket: UnixSocket): HostedDomain | undefined {
+    try {
+      return new HostedDomain({
+        hca,
+        mode,
+        names,
+        link: { socket, turn },
+        createTable: (bytes) => addon.createSharedTable('dapl-xrc', bytes),
+        closeDescriptor: (descriptor) => addon.closeDescriptor(descriptor),
+        memoryDescriptor: (memory) => addon.memoryDescriptor(memory),
+      });
+    } catch (error) {
+      const { code, message } = error as SpiError;
+      if (code === 'EIO') return undefined;
+      throw new SpiError(code, `XRC domain ${show(key)}: ${message}`, { cause: error });
+    }
+  }
+}
+
+/** One domain for all names of a file, as ibv_open_xrcd has it. */
+function fileDigest(key: string): string {
+  let stats: BigIntStats;
+  try {
+    stats = statSync(key, { bigint: true });
+  } catch (cause) {
+    throw new SpiError('EINVAL', `XRC domain ${show(key)}: there is no such file`, {
+      cause,
+      hint: 'a key that is an absolute path names a file, which must be there',
+    });
+  }
+  return createHash('sha256').update(`${stats.dev}:${stats.ino}`).digest('hex').slice(0, DIGITS);
+}
+
+function connectTo(addon: XrcHostAddon, name: string, key: string): UnixSocket | undefined {
+  let socket: UnixSocket;
+  try {
+    socket = addon.connectUnix(name);
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === 'ECONNREFUSED' || code === 'EAGAIN') return undefined;
+    throw error;
+  }
+  const { isOwnUser, uid } = socket.identity();
+  if (isOwnUser) return socket;
+  socket.close();
+  throw new SpiError('EACCES', `XRC domain ${show(key)} is user ${uid}'s`);
+}
+
+/** It outlives this process, and has nothing of it. */
+function startHost(name: string, options: object): void {
+  if (!existsSync(PROGRAM)) {
+    throw new SpiError('EOPNOTSUPP', `no program of the host of XRC domains: ${PROGRAM}`, {
+      hint: 'a bundle has no such file beside it: leave dapl out of it (esbuild: --external:dapl)',
+    });
+  }
+  const child = spawn(process.execPath, [PROGRAM, JSON.stringify({ name, options })], {
+    detached: true,
+    stdio: 'ignore',
+    cwd: '/',
+  });
+  // It has been seen to: without a host, opening fails.
+  child.on('error', () => undefined);
+  if (child.pid === undefined) throw new SpiError('EIO', `${process.execPath} does not start`);
+  child.unref();
+}
