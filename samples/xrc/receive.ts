@@ -1,5 +1,5 @@
 /** One receiver, a process: the first one accepts the senders, and all of them keep the targets. */
-import { openIa } from 'dapl';
+import { DatError, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -44,7 +44,7 @@ export async function runReceive(options: ReceiveOptions): Promise<void> {
       if (failure) throw failure;
       // Each keeps the targets, so any of them may leave first.
       for (const qpn of board.targets()) {
-        if (!kept.has(qpn)) receiver.domain.registerTarget(qpn);
+        if (!kept.has(qpn)) keep(receiver, qpn);
         kept.add(qpn);
       }
       await sleep(LOOK_MS);
@@ -54,6 +54,15 @@ export async function runReceive(options: ReceiveOptions): Promise<void> {
     if (index === 0) console.log(countsOf(receivers, senders, kept.size));
   } finally {
     await ia.close('abrupt');
+  }
+}
+
+function keep({ domain }: Receiver, targetQpn: number): void {
+  try {
+    domain.registerTarget(targetQpn);
+  } catch (error) {
+    // Its sender has gone, and all that kept it: everything has come by then.
+    if (!(error instanceof DatError) || error.code !== 'DAT_INVALID_PARAMETER') throw error;
   }
 }
 
