@@ -21,6 +21,7 @@ const CAPABILITIES: readonly Capability[] = [
   'file-mapping',
   'named-memory',
   'ud',
+  'multicast',
   'usage',
 ];
 
