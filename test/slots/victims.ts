@@ -11,7 +11,7 @@ import { type Death, type Step, wordsOf } from './deadly-addon.js';
 import { Program } from './programs.js';
 
 const LIGHT = join(import.meta.dirname, 'light-member.js');
-/** How long one that comes and goes may take until its step: it goes through all within a second. */
+/** How long one that comes and goes may take to its step: it is through all within a second. */
 const COMER_MS = 30_000;
 /** One that stays is killed after so long as it is, where its step has not come. */
 const STAYER_MS = 4_000;
