@@ -85,11 +85,13 @@ export interface Ended {
 export class Comer {
   private readonly child: ChildProcess;
   private said = '';
+  private complained = '';
 
   constructor({ shared, udpPort }: Where, service: number, death: Death) {
     const args = [LIGHT, shared, String(udpPort), String(service), ...wordsOf(death).split(' ')];
-    this.child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    this.child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.child.stdout!.setEncoding('utf8').on('data', (text: string) => (this.said += text));
+    this.child.stderr!.setEncoding('utf8').on('data', (text) => (this.complained += text));
   }
 
   async ended(): Promise<Ended> {
@@ -101,7 +103,10 @@ export class Comer {
     return {
       ...atOf(lines.find((line) => line.startsWith('killed '))),
       joins: lines.filter((line) => line.startsWith('joined ')).length,
-      failures: lines.filter((line) => line.startsWith('failed ')),
+      failures: [
+        ...lines.filter((line) => line.startsWith('failed ')),
+        ...(child.signalCode === 'SIGKILL' ? [] : [`ends by itself: ${this.complained}`]),
+      ],
     };
   }
 }
