@@ -45,8 +45,8 @@ const FORGOTTEN_MS = 5_000;
 
 export class DeadlyAddon {
   readonly addon: NativeAddon;
-  /** As this process has created or mapped them. */
-  readonly tables: ArrayBuffer[] = [];
+  /** As this process has created or mapped it last. */
+  table: ArrayBuffer | undefined;
   private readonly death: Death | undefined;
   /** Has the broker's name. */
   isBroker = false;
@@ -71,7 +71,7 @@ export class DeadlyAddon {
       Object.assign(addon, {
         [name]: (...values: unknown[]) => {
           const made = call(...values) as ArrayBuffer | { memory: ArrayBuffer };
-          this.tables.push(made instanceof ArrayBuffer ? made : made.memory);
+          this.table = made instanceof ArrayBuffer ? made : made.memory;
           return made;
         },
       });

@@ -145,9 +145,9 @@ async function answer(line: string): Promise<string | number> {
     case 'presides':
       return String(deadly!.isBroker);
     case 'usage':
-      return JSON.stringify(usageOf());
+      return JSON.stringify(await usageOf());
     case 'table':
-      return JSON.stringify(tableOf(deadly!.tables.at(-1)!));
+      return JSON.stringify(tableOf(deadly!.table!));
     case 'close':
       await ia?.close();
       return 'closed';

@@ -35,6 +35,8 @@ export class Program {
       ...options,
     });
     this.gone = once(this.child, 'exit');
+    // Of one that is killed, the next question says so.
+    this.child.stdin!.on('error', () => undefined);
     this.lines = createInterface(this.child.stdout!)[Symbol.asyncIterator]();
     running.add(this);
   }

@@ -1,6 +1,7 @@
 /** What a program that shares an address holds, and what the table of its group says. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { MAX_SLOTS } from '../../providers/slots/messages.js';
@@ -28,8 +29,12 @@ export interface TableUse extends Readonly<Record<SlotState, number>> {
   readonly stale: number;
 }
 
-export function usageOf(): Usage {
-  collectGarbage();
+export async function usageOf(): Promise<Usage> {
+  // What has been mapped is given back a turn after it has been collected.
+  for (let i = 0; i < 3; i++) {
+    collectGarbage();
+    await nextTurn();
+  }
   const links = readdirSync('/proc/self/fd').map(linkOf);
   const maps = readFileSync('/proc/self/maps', 'utf8').split('\n');
   const { rss, heapUsed, external } = process.memoryUsage();

@@ -11,7 +11,7 @@ import { type Death, type Step, wordsOf } from './deadly-addon.js';
 import { Program } from './programs.js';
 
 const LIGHT = join(import.meta.dirname, 'light-member.js');
-/** How long one that comes and goes may take until its step: it goes through all within a second. */
+/** How long one that comes and goes may take to its step: it is through all within a second. */
 const COMER_MS = 30_000;
 /** One that stays is killed after so long as it is, where its step has not come. */
 const STAYER_MS = 4_000;
@@ -85,11 +85,13 @@ export interface Ended {
 export class Comer {
   private readonly child: ChildProcess;
   private said = '';
+  private complained = '';
 
   constructor({ shared, udpPort }: Where, service: number, death: Death) {
     const args = [LIGHT, shared, String(udpPort), String(service), ...wordsOf(death).split(' ')];
-    this.child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    this.child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.child.stdout!.setEncoding('utf8').on('data', (text: string) => (this.said += text));
+    this.child.stderr!.setEncoding('utf8').on('data', (text) => (this.complained += text));
   }
 
   async ended(): Promise<Ended> {
@@ -101,7 +103,10 @@ export class Comer {
     return {
       ...atOf(lines.find((line) => line.startsWith('killed '))),
       joins: lines.filter((line) => line.startsWith('joined ')).length,
-      failures: lines.filter((line) => line.startsWith('failed ')),
+      failures: [
+        ...lines.filter((line) => line.startsWith('failed ')),
+        ...(child.signalCode === 'SIGKILL' ? [] : [`ends by itself: ${this.complained}`]),
+      ],
     };
   }
 }
