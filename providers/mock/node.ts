@@ -170,7 +170,7 @@ export class MockNode implements HostNode {
     this.fabric.clock.soon(() => this.remove());
   }
 
-  /** @internal a packet that came to another process of the device. Not from inside of a call to it. */
+  /** @internal a packet of another process of the device. Not from inside of a call to it. */
   takeHanded(packet: HandedPacket): void {
     this.node.takeHanded(packet);
   }
