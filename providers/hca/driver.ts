@@ -19,7 +19,7 @@ import {
 } from '../../core/spi/index.js';
 import { type DeviceHooks, HcaDevice } from './device.js';
 import { Hca } from './hca.js';
-import type { SendFault } from './queue-pair/engine.js';
+import type { ReceiveFault, SendFault } from './queue-pair/engine.js';
 import { type HcaParameters, parametersOf } from './common/parameters.js';
 import { LIMITS, type Pacer, ROUND } from './pacing/index.js';
 import { checkPort } from './common/port-arrays.js';
@@ -38,6 +38,8 @@ export interface HcaDriverOptions {
   readonly hooks?: DeviceHooks;
   /** @internal */
   readonly sendFault?: SendFault;
+  /** @internal */
+  readonly receiveFault?: ReceiveFault;
   /** Where other processes have the device, too. */
   readonly share?: DeviceShare | undefined;
   /**
@@ -76,6 +78,7 @@ export class HcaDriver implements Scheduler {
       requestPump: options.requestPump,
       onCqGone: (cq) => this.device.onCqGone(cq),
       ...(options.sendFault && { sendFault: options.sendFault }),
+      ...(options.receiveFault && { receiveFault: options.receiveFault }),
       share: options.share,
     });
     this.hca.nowUs = clock.now();

@@ -33,7 +33,7 @@ import { PeerPaths } from './sending/peer-path.js';
 import { PeerTable } from './sending/peer-table.js';
 import { PlacementQueue } from './memory/placement-queue.js';
 import { PortReleases } from './memory/port-releases.js';
-import type { SendFault } from './queue-pair/engine.js';
+import type { ReceiveFault, SendFault } from './queue-pair/engine.js';
 import type { DatagramEngine } from './ud/queue-pair.js';
 import { type AttributeLimits, limitsOf } from './queue-pair/queue-pair-attributes.js';
 import type { QueuePairMemory } from './queue-pair/queue-pair-memory.js';
@@ -66,6 +66,7 @@ export interface HcaOptions {
   /** For the device's list of completion queues. */
   readonly onCqGone: (cq: SoftCompletionQueue) => void;
   readonly sendFault?: SendFault;
+  readonly receiveFault?: ReceiveFault;
   /** Where other processes have the device, too. */
   readonly share?: DeviceShare | undefined;
 }
@@ -99,6 +100,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   /** The time at the last look, in microseconds. */
   nowUs = 0;
   readonly sendFault: SendFault | undefined;
+  readonly receiveFault: ReceiveFault | undefined;
   readonly share: DeviceShare | undefined;
   private readonly dispatcher = new PacketDispatcher(this);
   private readonly dirtyCqs: (SoftCompletionQueue | undefined)[] = [];
@@ -112,6 +114,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     const { port, random, parameters } = options;
     this.port = port;
     this.sendFault = options.sendFault;
+    this.receiveFault = options.receiveFault;
     this.share = options.share;
     this.timers = options.timers;
     this.parameters = parameters;

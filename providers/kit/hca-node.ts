@@ -57,6 +57,7 @@ export interface HcaNodeOptions {
   /** Default: the machine's time and chance. */
   readonly virtualTime?: VirtualTime;
   readonly sendFault?: NonNullable<HcaDriverOptions['sendFault']>;
+  readonly receiveFault?: NonNullable<HcaDriverOptions['receiveFault']>;
   /** Where other processes have the device, too. */
   readonly share?: DeviceShare | undefined;
 }
@@ -75,7 +76,8 @@ export class HcaNode implements HostNode {
   private noExit: (() => void) | undefined = undefined;
 
   constructor(options: HcaNodeOptions) {
-    const { name, port, logger, parameters, hooks, rest, virtualTime, sendFault, share } = options;
+    const { name, port, logger, parameters, hooks, rest, virtualTime, share } = options;
+    const { sendFault, receiveFault } = options;
     const clock = virtualTime?.clock ?? monotonicClock;
     this.port = port;
     this.virtualTime = virtualTime;
@@ -95,6 +97,7 @@ export class HcaNode implements HostNode {
         },
       }),
       ...(sendFault && { sendFault }),
+      ...(receiveFault && { receiveFault }),
       hooks: {
         ...hooks,
         onClosed: () => {

@@ -249,16 +249,17 @@ export class Fabric {
   }
 
   /**
-   * For the end of a test: every fault of the fabric, of its ports and of its nodes' sends that is
-   * still at work has hit something.
+   * For the end of a test: every fault of the fabric, of its ports and of its nodes' requests
+   * that is still at work has hit something.
    * @throws Error that names those that have not
    */
   assertFaultsHit(): void {
     const of = (where: string, unhit: readonly string[]): string[] =>
       unhit.map((fault) => `${where}: ${fault}`);
-    const ofNodes = [...this.nodes].flatMap(([address, { port, sendFaults }]) => [
-      ...of(`port of ${address}`, port.faults.unhit),
-      ...of(`sends of ${address}`, sendFaults.unhit),
+    const ofNodes = [...this.nodes].flatMap(([address, node]) => [
+      ...of(`port of ${address}`, node.port.faults.unhit),
+      ...of(`sends of ${address}`, node.sendFaults.unhit),
+      ...of(`receives of ${address}`, node.receiveFaults.unhit),
     ]);
     refuseUnhit([...of('packets', this.faults.unhit), ...ofNodes]);
   }

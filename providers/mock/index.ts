@@ -32,6 +32,12 @@ export type {
   PacketMatch,
   PacketView,
 } from '../hca/faults/packet-faults.js';
+export type {
+  ReceiveAction,
+  ReceiveFaultRule,
+  ReceiveMatch,
+  ReceiveView,
+} from '../hca/faults/receive-faults.js';
 export type { SendAction, SendFaultRule, SendMatch } from '../hca/faults/send-faults.js';
 export { defaultLink } from './link.js';
 export type { LinkOptions } from './link.js';

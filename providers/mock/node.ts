@@ -22,6 +22,12 @@ import { HcaNode } from '../kit/hca-node.js';
 import type { Fabric } from './fabric.js';
 import { FaultScript } from '../hca/faults/fault-script.js';
 import {
+  RECEIVE_FAULTS,
+  type ReceiveAction,
+  type ReceiveMatch,
+  type ReceiveView,
+} from '../hca/faults/receive-faults.js';
+import {
   SEND_FAULTS,
   type SendAction,
   type SendMatch,
@@ -68,6 +74,8 @@ export class MockNode implements HostNode {
    * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
    */
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
+  /** Of messages to a connection here that need a receive: those hit find none. */
+  readonly receiveFaults: FaultScript<ReceiveView, ReceiveMatch, ReceiveAction>;
   /** Its name, where several share the address. */
   readonly process: string | undefined;
   /** @internal where other processes have the device, too */
@@ -90,7 +98,9 @@ export class MockNode implements HostNode {
     const { clock } = fabric;
     const random = fabric.random.fork();
     const { seed } = fabric.random;
-    this.sendFaults = new FaultScript(SEND_FAULTS, seed, (each) => new SeededRandom(each));
+    const chance = (each: number): SeededRandom => new SeededRandom(each);
+    this.sendFaults = new FaultScript(SEND_FAULTS, seed, chance);
+    this.receiveFaults = new FaultScript(RECEIVE_FAULTS, seed, chance);
     this.node = new HcaNode({
       name: options.name ?? `mock ${addresses[0] ?? ''}`,
       port: options.through ?? this.port,
@@ -101,6 +111,8 @@ export class MockNode implements HostNode {
       virtualTime: { clock, calls: virtualCalls(clock), random },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
+      receiveFault: ({ qpn }) =>
+        this.receiveFaults.any && this.receiveFaults.decide({ qpn }) !== undefined,
     });
     fabric.addNode(this);
   }
@@ -158,7 +170,7 @@ export class MockNode implements HostNode {
     this.fabric.clock.soon(() => this.remove());
   }
 
-  /** @internal a packet that came to another process of the device. Not from inside of a call to it. */
+  /** @internal a packet of another process of the device. Not from inside of a call to it. */
   takeHanded(packet: HandedPacket): void {
     this.node.takeHanded(packet);
   }

@@ -100,7 +100,7 @@ export class PortFaults extends FaultScript<Leaving, PortMatch, PortAction> {
     this.clock.at(this.clock.now(), () => this.handler(report));
   }
 
-  /** @internal whether a packet is sent: if not, it has been counted, and is the caller's to release. */
+  /** @internal whether a packet is sent: if not, it is counted, and the caller's to release */
   lets(packet: WirePacket): boolean {
     const { to, destination: gid } = packet.flow;
     const packetBytes = packet.length + 8 + (isIpv4Gid(gid) ? 20 : 40);

@@ -73,6 +73,7 @@ export class Side {
       logger: silentLogger,
       parameters: options.parameters ?? {},
       ...(options.sendFault && { sendFault: options.sendFault }),
+      ...(options.receiveFault && { receiveFault: options.receiveFault }),
       requestPump: () => (this.pumpRequests += 1),
     });
     const { device } = this.driver;
@@ -119,7 +120,7 @@ export class Side {
   }
 }
 
-export interface SideOptions extends Pick<HcaDriverOptions, 'sendFault'> {
+export interface SideOptions extends Pick<HcaDriverOptions, 'sendFault' | 'receiveFault'> {
   readonly address?: string;
   readonly mtuBytes?: number;
   /** Packets that may be so long as well, and whose payload is taken late. */

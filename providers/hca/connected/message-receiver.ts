@@ -156,7 +156,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
   /** Takes a receive for a new SEND; false when it had to be refused. */
   private startSend(cursor: SegmentCursor): boolean {
     const { qp } = this;
-    if (!qp.takeReceive()) return this.notReady();
+    if (!this.findsReceive()) return this.notReady();
     const { words, maxSge } = qp.receives;
     const segments = segmentCount(words, qp.receiveEntry);
     if (segments > maxSge) return this.failReceive(FAULT.receive);
@@ -164,6 +164,11 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     this.receiveCapacity = segmentBytes(words, qp.receiveEntry + RQE.SEGMENTS, segments);
     this.messageBytes = 0;
     return true;
+  }
+
+  private findsReceive(): boolean {
+    const { qp } = this;
+    return qp.hca.receiveFault?.(qp) !== true && qp.takeReceive();
   }
 
   /** The receive in use cannot be filled: that is an error of this side. */
@@ -180,7 +185,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     const fits = last ? payloadLength === this.writeLeft : payloadLength < this.writeLeft;
     if (!fits) return this.fail(FAULT.length);
     if (payloadLength > 0 && !this.writable(payloadLength)) return false;
-    if ((bits & OPCODE_BIT.receive) !== 0 && !qp.takeReceive()) return this.notReady();
+    if ((bits & OPCODE_BIT.receive) !== 0 && !this.findsReceive()) return this.notReady();
     if (payloadLength > 0) {
       const { memory, placements } = qp.hca;
       placements.add(payloadOffset, payloadLength, memory.region, memory.offset);

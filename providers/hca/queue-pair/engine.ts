@@ -26,6 +26,12 @@ import type { SoftQueuePair } from './queue-pair.js';
  */
 export type SendFault = (qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined;
 
+/**
+ * Asked each time that a message of a connection needs a receive: true has it find none. For fault
+ * injection.
+ */
+export type ReceiveFault = (qp: SoftQueuePair) => boolean;
+
 export interface Engine {
   readonly port: PacketPort;
   readonly timers: TimerWheel;
@@ -51,6 +57,7 @@ export interface Engine {
   /** The time at the last look, in microseconds. */
   readonly nowUs: number;
   readonly sendFault: SendFault | undefined;
+  readonly receiveFault: ReceiveFault | undefined;
   pkeyAllowed(rx: ReceivedPacket): boolean;
   /** Puts received bytes in memory, then shows the completions that speak of them. */
   publish(): void;

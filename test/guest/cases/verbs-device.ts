@@ -1,5 +1,6 @@
 // The verbs device without anything above it: every operation between two queue pairs of one
-// process, over the guest's rxe0 (test/guest/peer/verbs-loop.ts).
+// process, over the guest's rxe0 (test/guest/peer/verbs-loop.ts); and with all that may be wrapped
+// around a provider (verbs-wrapped.ts).
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
@@ -8,7 +9,7 @@ import { repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
 import { transcript } from './captured.js';
 
-const PROGRAM = join(repositoryRoot, 'dist/test/guest/peer/verbs-loop.js');
+const PROGRAMS = join(repositoryRoot, 'dist/test/guest/peer');
 /** Under emulation, Node alone takes seconds to start. */
 const TIMEOUT_MS = 120_000;
 
@@ -24,12 +25,26 @@ export function verbsDeviceCases(lab: Lab, version: string): Case[] {
         mtuBytes: 1024,
       },
       timeoutMs: TIMEOUT_MS,
-      run: async () => {
-        const program = `'${process.execPath}' --enable-source-maps '${PROGRAM}' rxe0`;
-        const result = await lab.guest(0).run(program, { timeoutMs: TIMEOUT_MS });
-        assert.equal(result.code, 0, transcript(result));
-        assert.match(result.stdout, /all checks passed/);
+      run: () => passes(lab, 'verbs-loop.js rxe0'),
+    },
+    {
+      name: 'verbs: strict, observe, trace, metrics and faults around the provider',
+      row: {
+        counterpart: 'itself, through the kernel',
+        version,
+        role: 'verbs provider, wrapped',
+        transport: 'rdma_cm, RC, IPv4: strict, observe, trace, metrics, faults of sends',
+        mtuBytes: 1024,
       },
+      timeoutMs: TIMEOUT_MS,
+      run: () => passes(lab, `verbs-wrapped.js ${lab.guest(0).ipv4} rxe0`),
     },
   ];
+}
+
+async function passes(lab: Lab, words: string): Promise<void> {
+  const program = `'${process.execPath}' --enable-source-maps ${PROGRAMS}/${words}`;
+  const result = await lab.guest(0).run(program, { timeoutMs: TIMEOUT_MS });
+  assert.equal(result.code, 0, transcript(result));
+  assert.match(result.stdout, /all checks passed/);
 }

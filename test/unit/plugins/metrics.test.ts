@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { MemPrivileges } from 'dapl';
 import { createNoopMeter, type Meter } from '@opentelemetry/api';
 import {
   METRICS,
@@ -98,7 +99,8 @@ describe('Metrics of a provider', () => {
     const pair = PROVIDER_PAIRS['mock']!();
     const passive = metrics(pair.passive, toPrometheus(promClient, { register }));
     await withAdapters({ ...pair, passive }, async (opened) => {
-      const { active: a, passive: b } = await connected(opened);
+      const privileges = MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC;
+      const { active: a, passive: b } = await connected(opened, { privileges });
       for (const cookie of [1, 2]) {
         a.ep.postRdmaRead([a.lmr.segment(0, 40)], cookie, b.remote());
         await a.expect(`dto ${cookie} SUCCESS`);
