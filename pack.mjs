@@ -25,11 +25,14 @@ function run(...args) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-/** Input of rollup, a path without its extension each: the entries of package.json. */
+/** What runs as a process of its own; no entry leads there. */
+const PROGRAMS = ['./dist/providers/softroce/xrc-host-program.js'];
+
+/** Input of rollup, a path without its extension each: the entries of package.json, and the programs. */
 function entries(kind, extension) {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const paths = Object.values(exports).flatMap((entry) => entry[kind] ?? []);
-  if (kind === 'default') paths.push(...Object.values(bin));
+  if (kind === 'default') paths.push(...Object.values(bin), ...PROGRAMS);
   return Object.fromEntries(
     paths.map((path) => [relative('dist', path).slice(0, -extension.length), join(root, path)]),
   );

@@ -1,4 +1,5 @@
 /** One side of a measurement: a receiver, or a sender to one. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DatDtoStatus,
   DatEventNumber,
@@ -17,7 +18,9 @@ import type { Call, Kind } from './calls.js';
 const RECEIVES = 64;
 const DEPTH = 16;
 const PORT = 7500;
-const TRANSPORT = { rnrRetryCount: 7, minRnrTimer: 1 };
+const GAP_MS = 1;
+/** A receiver that lags behind is tried again after 0.64 ms. */
+const TRANSPORT = { rnrRetryCount: 7, minRnrTimer: 12 };
 const [kind = '', address = '', file = ''] = process.argv.slice(2) as [Kind, string, string];
 
 const SLOT_BYTES = 65_536;
@@ -55,7 +58,9 @@ function listenXrc(ia: Ia, pz: Pz): number {
     note(segments[cookie]!, transferredLength);
     srq.postRecv(segments[cookie]!, cookie);
   });
-  ia.createPsp({ connQual: PORT }).requests$.subscribe(({ cr }) => domain.accept(cr));
+  ia.createPsp({ connQual: PORT }).requests$.subscribe(({ cr }) =>
+    domain.accept(cr, { attributes: { transport: TRANSPORT } }),
+  );
   return srq.srqn;
 }
 
@@ -71,7 +76,7 @@ function listenRc(ia: Ia, pz: Pz): number {
   const others = ia.createEvd({ qlen: 16 });
   ia.createPsp({ connQual: PORT }).requests$.subscribe(({ cr }) => {
     const evds = { requestEvd: others, recvEvd: evd, connectEvd: others };
-    cr.accept(ia.createEndpoint({ pz, ...evds, srq }));
+    cr.accept(ia.createEndpoint({ pz, ...evds, srq, attributes: { transport: TRANSPORT } }));
   });
   return 0;
 }
@@ -97,7 +102,7 @@ async function connect(to: string, srqn: number): Promise<void> {
   if (event.number !== DatEventNumber.ESTABLISHED) throw new Error('no connection');
 }
 
-/** One message at a time, which has the time when it was posted. */
+/** Messages that meet no other, each with the time when it was posted. */
 async function ping(seconds: number): Promise<void> {
   const segment = segments[0]!.set(0, STAMP_BYTES);
   const view = new DataView(segment.bytes.buffer, segment.bytes.byteOffset, STAMP_BYTES);
@@ -106,6 +111,7 @@ async function ping(seconds: number): Promise<void> {
     view.setBigUint64(0, process.hrtime.bigint());
     send(segment);
     await done.wait();
+    await sleep(GAP_MS);
   }
 }
 

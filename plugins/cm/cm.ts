@@ -381,4 +381,3 @@ function admissionLimits(options: CmOptions): AdmissionLimits {
 function ephemeralPort(random: number): number {
   return 32_768 + (random % 28_232);
 }
-

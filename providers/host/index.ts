@@ -4,7 +4,7 @@ export { clockOffsetUs, monotonicClock } from './clock.js';
 export { EventLoop, type LoopCalls } from './event-loop.js';
 export { ProcessHoldCounter } from './process-hold.js';
 export { onExit } from './on-exit.js';
-export { loadAddon, type LoadedAddon } from './load-addon.js';
+export { loadAddon, type LoadedAddon, packageFile } from './load-addon.js';
 export { NextTurn } from './next-turn.js';
 export { Numbered } from './numbered.js';
 export { PathTable } from './path-table.js';

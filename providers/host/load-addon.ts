@@ -42,6 +42,17 @@ export function loadAddon(name: string, ...roots: readonly string[]): LoadedAddo
 }
 
 /**
+ * A file of the package.
+ * @param path from its root on
+ * @returns undefined where this is a bundle, and no package is around
+ */
+export function packageFile(path: string): string | undefined {
+  return packageRoots(SELF)
+    .map((root) => join(root, path))
+    .find((each) => existsSync(each));
+}
+
+/**
  * Where the package may be: around this module; for a bundle, where a program in its folder finds
  * it installed, else in that folder itself, where its `prebuilds` may have been copied to.
  */

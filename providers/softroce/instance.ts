@@ -1,10 +1,17 @@
 /** What the softroce provider is made of, for its own processes too: the hosts of XRC domains. */
-import { CM, type CmModule, type PacketPort, part, type ProviderInstance, token } from '../../core/spi/index.js';
+import {
+  CM,
+  type CmModule,
+  type PacketPort,
+  part,
+  type ProviderInstance,
+  token,
+} from '../../core/spi/index.js';
 import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import type { HcaParameters } from '../hca/index.js';
-import { monotonicClock } from '../host/index.js';
+import { monotonicClock, packageFile } from '../host/index.js';
 import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
 import { joinSharedAddress, openGroupPort } from './group-port.js';
@@ -68,6 +75,8 @@ const OPTIONS = {
   shared: optional(BOOLEAN),
   parameters: PARAMETERS,
 };
+/** From the root of the package on; pack.mjs has it too. */
+const XRC_HOST_PROGRAM = 'dist/providers/softroce/xrc-host-program.js';
 const NODE = token<HcaNode>('softroce/node');
 
 export const SOFTROCE_META = {
@@ -130,5 +139,12 @@ export function softroceInstance(
 
 /** @param options of the device that the host of a domain opens, but for `shared` */
 function xrcHostOf({ name, turn }: JoinedGroup, options: SoftroceOptions): XrcHostInit {
-  return { addon: loadNativeAddon()!, groupName: name, turn, names: new SharedNames(), options };
+  return {
+    addon: loadNativeAddon()!,
+    groupName: name,
+    turn,
+    names: new SharedNames(),
+    program: packageFile(XRC_HOST_PROGRAM),
+    options,
+  };
 }

@@ -31,9 +31,18 @@ const MAX_SGE = 4;
 
 const GOOD: readonly Request[] = [
   OPEN,
-  { op: 'addRegion', key: 1, access: 7, iova: 5n, memoryBytes: 4096, offset: 0, lengthBytes: 64 },
+  {
+    op: 'addRegion',
+    zone: 1,
+    key: 1,
+    access: 7,
+    iova: 5n,
+    memoryBytes: 4096,
+    offset: 0,
+    lengthBytes: 64,
+  },
   { op: 'removeRegion', key: 1 },
-  { op: 'addQueue', srqn: 0xffff01, maxWr: MAX_WR, maxSge: MAX_SGE },
+  { op: 'addQueue', zone: 1, srqn: 0xffff01, maxWr: MAX_WR, maxSge: MAX_SGE },
   { op: 'removeQueue', srqn: 0xffff01 },
   { op: 'failQueue', srqn: 0xffff01 },
   { op: 'limit', srqn: 0xffff01, limit: 3 },
@@ -240,9 +249,10 @@ describe('the host of an XRC domain is said what none of ours says', function ()
       const socket = addon.connectUnix(name);
       socket.send(encode({ ...OPEN, id: 1 }), []);
       const srqn = 0xfe0000 + n;
-      socket.send(encode({ op: 'addQueue', srqn, maxWr: MAX_WR, maxSge: MAX_SGE, id: 2 }), [
-        descriptor,
-      ]);
+      socket.send(
+        encode({ op: 'addQueue', zone: 1, srqn, maxWr: MAX_WR, maxSge: MAX_SGE, id: 2 }),
+        [descriptor],
+      );
       socket.send(encode({ note: 'look' }), []);
       socket.send(encode({ op: 'query', qpn: 0xffffff, id: 3 }), []);
       for (let said = await reply(socket); ; said = await reply(socket)) {
@@ -270,7 +280,9 @@ describe('the host of an XRC domain is said what none of ours says', function ()
       const socket = addon.connectUnix(name);
       socket.send(encode({ ...OPEN, id: 1 }), []);
       const srqn = 0xfd0000;
-      socket.send(encode({ op: 'addQueue', srqn, maxWr: 1, maxSge: 1, id: 2 }), [descriptor]);
+      socket.send(encode({ op: 'addQueue', zone: 1, srqn, maxWr: 1, maxSge: 1, id: 2 }), [
+        descriptor,
+      ]);
       socket.send(encode({ note: 'look' }), []);
       assert.deepEqual(await reply(socket), { answer: 1 });
       assert.deepEqual(await reply(socket), { answer: 2 });

@@ -15,7 +15,12 @@ describe('Connections of XRC domains between processes', function () {
   afterEach(killAll);
   after(() => world.end());
 
-  const reaches = async (sender: Program, srqn: number, to: Program, text: string): Promise<void> => {
+  const reaches = async (
+    sender: Program,
+    srqn: number,
+    to: Program,
+    text: string,
+  ): Promise<void> => {
     assert.equal(await sender.ask(`send ${srqn} ${text}`), 'SUCCESS');
     assert.match(await to.ask('received 1'), new RegExp(`(^|,)${text}$`));
   };
@@ -70,7 +75,10 @@ describe('Connections of XRC domains between processes', function () {
     assert.equal(await sender.ask('close'), 'closed');
     const told = (await first.ask('told 3')).split(',');
     const expected = ['DISCONNECTED', 'ESTABLISHED', 'QP_LAST_WQE_REACHED'];
-    assert.deepEqual(told.toSorted(), expected.map((name) => `${target} ${name}`));
+    assert.deepEqual(
+      told.toSorted(),
+      expected.map((name) => `${target} ${name}`),
+    );
     assert.equal(await second.ask('told 1'), `${target} QP_LAST_WQE_REACHED`);
     assert.equal(await second.ask(`query ${target}`), 'ERR');
   });

@@ -11,7 +11,13 @@ import {
   SpiError,
   type XrcTargetOwner,
 } from '../../../core/spi/index.js';
-import { type HandedAnswer, handedRequestOf, type Note, type Op, type Request } from './messages.js';
+import {
+  type HandedAnswer,
+  handedRequestOf,
+  type Note,
+  type Op,
+  type Request,
+} from './messages.js';
 
 type Of<Name extends Op> = Extract<Request, { readonly op: Name }>;
 
@@ -37,7 +43,7 @@ export interface HostedTargetObject extends HostedObject {
   accept(request: HandedRequest, answer: HandedAnswer, onEvent: (event: CmEvent) => void): void;
 }
 
-/** Where the regions and queues of one opener belong. */
+/** A protection zone of an opener: where its regions and queues belong. */
 export interface HostedSpace extends HostedObject {
   /** @param descriptor the caller's to close, as that of a queue */
   addRegion(request: Of<'addRegion'>, descriptor: number): HostedObject;
@@ -67,13 +73,56 @@ interface Target {
   readonly holds: Map<Opener, number>;
 }
 
+/** What is in a zone. */
+interface Placed<T extends HostedObject> extends HostedObject {
+  readonly object: T;
+}
+
+/** A zone is there while something is in it. */
+class Zones {
+  private readonly spaces = new Map<number, { readonly space: HostedSpace; users: number }>();
+
+  constructor(private readonly objects: Pick<HostObjects, 'createSpace'>) {}
+
+  /** @throws SpiError of `make` */
+  add<T extends HostedObject>(zone: number, make: (space: HostedSpace) => T): Placed<T> {
+    const entry = this.spaces.get(zone) ?? { space: this.objects.createSpace(), users: 0 };
+    this.spaces.set(zone, entry);
+    entry.users += 1;
+    const letGo = (): void => {
+      entry.users -= 1;
+      if (entry.users > 0) return;
+      this.spaces.delete(zone);
+      entry.space.destroy();
+    };
+    try {
+      const object = make(entry.space);
+      return {
+        object,
+        destroy: () => {
+          object.destroy();
+          letGo();
+        },
+      };
+    } catch (error) {
+      letGo();
+      throw error;
+    }
+  }
+}
+
 export class Opener {
   isOpen = false;
-  space: HostedSpace | undefined;
-  readonly regions = new Map<number, HostedObject>();
-  readonly queues = new Map<number, HostedQueue>();
+  readonly zones: Zones;
+  readonly regions = new Map<number, Placed<HostedObject>>();
+  readonly queues = new Map<number, Placed<HostedQueue>>();
 
-  constructor(readonly tell: Tell) {}
+  constructor(
+    readonly tell: Tell,
+    objects: Pick<HostObjects, 'createSpace'>,
+  ) {
+    this.zones = new Zones(objects);
+  }
 }
 
 export class HostDomain {
@@ -92,7 +141,7 @@ export class HostDomain {
   }
 
   enter(tell: Tell): Opener {
-    const opener = new Opener(tell);
+    const opener = new Opener(tell, this.objects);
     this.openers.add(opener);
     return opener;
   }
@@ -116,7 +165,7 @@ export class HostDomain {
 
   /** @throws SpiError what the opener has written is no good */
   look(opener: Opener): void {
-    for (const queue of opener.queues.values()) queue.look();
+    for (const { object } of opener.queues.values()) object.look();
   }
 
   /** It has closed the domain, or has been killed: unregisters it everywhere. */
@@ -127,7 +176,6 @@ export class HostDomain {
     }
     for (const queue of opener.queues.values()) queue.destroy();
     for (const region of opener.regions.values()) region.destroy();
-    opener.space?.destroy();
   }
 
   private readonly actions: {
@@ -140,12 +188,14 @@ export class HostDomain {
     open: (opener, { mode }) => {
       if (mode === 'exclusive' && this.isOpen) throw new SpiError('EINVAL', 'it exists already');
       if (mode === 'existing' && !this.isOpen) throw new SpiError('ENODEV', 'there is none');
-      opener.space ??= this.objects.createSpace();
       opener.isOpen = true;
     },
     addRegion: (opener, request, [descriptor]) => {
       if (descriptor === undefined) throw new SpiError('EINVAL', 'addRegion without its memory');
-      opener.regions.set(request.key, opener.space!.addRegion(request, descriptor));
+      const region = opener.zones.add(request.zone, (space) =>
+        space.addRegion(request, descriptor),
+      );
+      opener.regions.set(request.key, region);
     },
     removeRegion: ({ regions }, { key }) => {
       regions.get(key)?.destroy();
@@ -153,18 +203,19 @@ export class HostDomain {
     },
     addQueue: (opener, request, [descriptor]) => {
       if (descriptor === undefined) throw new SpiError('EINVAL', 'addQueue without its memory');
-      const { srqn } = request;
+      const { zone, srqn } = request;
       const events: QueueEvents = {
         onCompletions: () => opener.tell({ note: 'look' }),
         onEvent: (event) => opener.tell({ note: 'queueEvent', srqn, event }),
       };
-      opener.queues.set(srqn, opener.space!.addQueue(request, descriptor, events));
+      const queue = opener.zones.add(zone, (space) => space.addQueue(request, descriptor, events));
+      opener.queues.set(srqn, queue);
     },
     removeQueue: ({ queues }, { srqn }) => {
       queues.get(srqn)?.destroy();
       queues.delete(srqn);
     },
-    failQueue: ({ queues }, { srqn }) => queues.get(srqn)?.fail(),
+    failQueue: ({ queues }, { srqn }) => queues.get(srqn)?.object.fail(),
     limit: (opener, { srqn, limit }) => queueOf(opener, srqn).setLimit(limit),
     createTarget: (opener, { owner }) => {
       const holds = new Map([[opener, 1]]);
@@ -224,5 +275,5 @@ function isReady(target: HostedTargetObject): boolean {
 function queueOf({ queues }: Opener, srqn: number): HostedQueue {
   const found = queues.get(srqn);
   if (found === undefined) throw new SpiError('EINVAL', `no receive queue ${srqn} of this opener`);
-  return found;
+  return found.object;
 }

@@ -36,6 +36,8 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   /** Each is a hold: an opener may have several of one target. */
   private readonly targets = new Set<HostedTarget>();
   private readonly mirrors = new Map<Domain, Mirror>();
+  /** So many numbers have been given to them. */
+  private zones = 0;
   /** What the connection of a target that was accepted here is told to. */
   private readonly connections = new Map<number, (event: CmEvent) => void>();
 
@@ -57,11 +59,12 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
 
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue {
     const pd = init.pd as Domain;
-    this.mirrorOf(pd);
+    const { zone } = this.mirrorOf(pd);
     const { hca, createTable, closeDescriptor } = this.init;
     const queue: HostedQueue = new HostedQueue({
       hca,
       init,
+      zone,
       link: this.link,
       createTable,
       closeDescriptor,
@@ -103,18 +106,19 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   }
 
   /** The host places in the regions of a protection domain from its first queue here on. */
-  private mirrorOf(pd: Domain): void {
+  private mirrorOf(pd: Domain): Mirror {
     const found = this.mirrors.get(pd);
-    if (found !== undefined && !pd.destroyed) return;
+    if (found !== undefined && !pd.destroyed) return found;
     if (pd.mirror !== undefined) {
       throw new SpiError('EOPNOTSUPP', 'the protection zone is in use in another XRC domain', {
         hint: 'take a zone for each domain that processes share',
       });
     }
     const { names, memoryDescriptor } = this.init;
-    const mirror = new Mirror(pd, this.link, names, memoryDescriptor);
+    const mirror = new Mirror(pd, ++this.zones, this.link, names, memoryDescriptor);
     mirror.begin(this.init.hca.memory.regionsOf(pd));
     this.mirrors.set(pd, mirror);
+    return mirror;
   }
 
   private onNote(note: Note): void {

@@ -21,6 +21,8 @@ import { type QueueRings, queueRings, queueRingsBytes } from './rings.js';
 export interface HostedQueueInit {
   readonly hca: Hca;
   readonly init: SharedReceiveQueueInit;
+  /** Number of its protection zone at the host. */
+  readonly zone: number;
   readonly link: Pick<HostLink, 'ask' | 'look'>;
   readonly createTable: (bytes: number) => { memory: ArrayBuffer; descriptor: number };
   readonly closeDescriptor: (descriptor: number) => void;
@@ -58,12 +60,12 @@ export class HostedQueue implements SharedReceiveQueue, SharedReceives {
 
   /** A number that is taken at the host, by one that is gone here, is not tried again. */
   private announce(descriptor: number): number {
-    const { hca, link, init } = this.parts;
+    const { hca, link, init, zone } = this.parts;
     const { maxWr, maxSge } = init;
     for (;;) {
       const srqn = hca.sharedReceives.freshNumber();
       try {
-        link.ask({ op: 'addQueue', srqn, maxWr, maxSge }, [descriptor]);
+        link.ask({ op: 'addQueue', zone, srqn, maxWr, maxSge }, [descriptor]);
         return srqn;
       } catch (error) {
         if (!(error instanceof SpiError) || error.code !== 'EBUSY') throw error;

@@ -25,6 +25,8 @@ export type Request =
   /** With the descriptor of the memory that it is in, of that length. */
   | {
       readonly op: 'addRegion';
+      /** Number of the opener's protection zone: queues reach the regions of their own. */
+      readonly zone: number;
       readonly key: number;
       readonly access: number;
       readonly iova: bigint;
@@ -36,6 +38,7 @@ export type Request =
   /** With the descriptor of the memory that has its rings (rings.ts). */
   | {
       readonly op: 'addQueue';
+      readonly zone: number;
       readonly srqn: number;
       readonly maxWr: number;
       readonly maxSge: number;
@@ -105,6 +108,7 @@ const HANDED: Fields = { mad: 'bytes', gid: 'gid', localGidIndex: 'u32', udpPort
 const OPS: Readonly<Record<Op, Fields>> = {
   open: { mode: 'mode' },
   addRegion: {
+    zone: 'u32',
     key: 'u32',
     access: 'u32',
     iova: 'bigint',
@@ -113,7 +117,7 @@ const OPS: Readonly<Record<Op, Fields>> = {
     lengthBytes: 'number',
   },
   removeRegion: { key: 'u32' },
-  addQueue: { srqn: 'u24', maxWr: 'u24', maxSge: 'u24' },
+  addQueue: { zone: 'u32', srqn: 'u24', maxWr: 'u24', maxSge: 'u24' },
   removeQueue: { srqn: 'u24' },
   failQueue: { srqn: 'u24' },
   limit: { srqn: 'u24', limit: 'u32' },

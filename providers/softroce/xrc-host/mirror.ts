@@ -26,6 +26,8 @@ export class Mirror implements RegionMirror {
 
   constructor(
     private readonly domain: Domain,
+    /** Its number at the host. */
+    readonly zone: number,
     private readonly link: Pick<HostLink, 'ask'>,
     private readonly names: SharedNames,
     private readonly descriptorOf: (name: string) => number,
@@ -57,12 +59,13 @@ export class Mirror implements RegionMirror {
   }
 
   add(region: MemoryRegion): boolean {
+    const { zone } = this;
     const { bytes, key, access, iova, lengthBytes } = region as Region;
     const { buffer, byteOffset } = bytes;
     try {
       const memoryBytes = buffer.byteLength;
       this.link.ask(
-        { op: 'addRegion', key, access, iova, memoryBytes, offset: byteOffset, lengthBytes },
+        { op: 'addRegion', zone, key, access, iova, memoryBytes, offset: byteOffset, lengthBytes },
         [this.descriptorOf(this.names.of(buffer) ?? '')],
       );
     } catch (error) {

@@ -1,9 +1,8 @@
 /** Opens a domain that processes share: finds its host process, or starts it. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { type BigIntStats, existsSync, statSync } from 'node:fs';
+import { type BigIntStats, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { show } from '../../../core/spi/checks/index.js';
 import { SpiError, type XrcSharing } from '../../../core/spi/index.js';
 import type { Hca } from '../../hca/hca.js';
@@ -12,7 +11,6 @@ import { sleep } from './host-link.js';
 import { HostedDomain } from './hosted-domain.js';
 import type { SharedNames } from './mirror.js';
 
-const PROGRAM = fileURLToPath(new URL('../xrc-host-program.js', import.meta.url));
 /** Node starts, joins the group of the address and opens a device. */
 const START_MS = 20_000;
 const SLEEP_MS = 2;
@@ -33,6 +31,8 @@ export interface XrcHostInit {
   /** Lets the group's broker, which may be in this thread, answer the host that starts. */
   readonly turn: () => void;
   readonly names: SharedNames;
+  /** What a host process runs; undefined where there is no such file. */
+  readonly program: string | undefined;
   /** Options of the device that the host is to open, but for `shared`. */
   readonly options: object;
 }
@@ -40,7 +40,8 @@ export interface XrcHostInit {
 /**
  * @returns undefined for a key that names no file: such a domain is in-process
  * @throws SpiError('EINVAL') the key names no file that is there, or 'exclusive' and the domain
- * exists; ('ENODEV') 'existing' and it does not; ('EACCES') another user's; ('EIO', 'ETIMEDOUT')
+ * exists; ('ENODEV') 'existing' and it does not; ('EACCES') another user's; ('EOPNOTSUPP') in a
+ * bundle without the package; ('EIO', 'ETIMEDOUT')
  */
 export function openHostedDomain(
   init: XrcHostInit,
@@ -60,7 +61,7 @@ export function openHostedDomain(
     } else if (mode === 'existing') {
       throw new SpiError('ENODEV', `there is no XRC domain ${show(key)}`);
     } else if (!started) {
-      startHost(name, init.options);
+      startHost(init, name, key);
       started = true;
     }
     if (performance.now() > endMs) {
@@ -120,13 +121,15 @@ function connectTo(addon: XrcHostAddon, name: string, key: string): UnixSocket |
 }
 
 /** It outlives this process, and has nothing of it. */
-function startHost(name: string, options: object): void {
-  if (!existsSync(PROGRAM)) {
-    throw new SpiError('EOPNOTSUPP', `no program of the host of XRC domains: ${PROGRAM}`, {
-      hint: 'a bundle has no such file beside it: leave dapl out of it (esbuild: --external:dapl)',
-    });
+function startHost({ program, options }: XrcHostInit, name: string, key: string): void {
+  if (program === undefined) {
+    throw new SpiError(
+      'EOPNOTSUPP',
+      `XRC domain ${show(key)} needs a host process, whose program is not part of a bundle`,
+      { hint: 'install the package dapl where a program in the folder of the bundle finds it' },
+    );
   }
-  const child = spawn(process.execPath, [PROGRAM, JSON.stringify({ name, options })], {
+  const child = spawn(process.execPath, [program, JSON.stringify({ name, options })], {
     detached: true,
     stdio: 'ignore',
     cwd: '/',

@@ -37,6 +37,11 @@ export interface CompliancePair {
   /** Has `xrc` without `xrc-connections`. */
   readonly xrcByNumbers?: boolean;
   /**
+   * Key of the XRC domain that the receivers have in common; default one of this process. Where
+   * processes share the domain, its memory is `named` if it has to have a name.
+   */
+  readonly xrcDomain?: { readonly key: string; readonly named: boolean };
+  /**
    * How private data arrives. `padded` (default): as long as the field of its message, 56 bytes in
    * a request, 196 in an accept and 148 in a refusal, zeros behind what was sent; the messages of
    * the InfiniBand CM do not carry its length. `exact`: as long as it was sent.

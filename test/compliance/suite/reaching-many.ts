@@ -244,7 +244,7 @@ function failing(claim: Claim): void {
 
 function accepting(claim: Claim): void {
   claim('a request is accepted by what it asks for', async (pair) => {
-    const receiver = new Receiver(pair.passive);
+    const receiver = new Receiver(pair);
     const initiator = new Initiator(pair.active);
     const cr = await askReceiver(pair, initiator, receiver);
     assert.equal(cr.transport, 'xrc');
@@ -316,7 +316,7 @@ function refusing(claim: Claim): void {
   });
 
   claim('a domain closes when its own queues and initiators are gone', async (pair) => {
-    const receiver = new Receiver(pair.passive);
+    const receiver = new Receiver(pair);
     const { ep, domain } = new Initiator(pair.active);
     refuses(() => receiver.domain.close(), 'DAT_INVALID_STATE');
     refuses(() => domain.close(), 'DAT_INVALID_STATE');
@@ -327,7 +327,7 @@ function refusing(claim: Claim): void {
   });
 
   claim('a target by attributes, an initiator attached to it: no CM between them', async (pair) => {
-    const receiver = new Receiver(pair.passive);
+    const receiver = new Receiver(pair);
     const initiator = new Initiator(pair.active);
     const sendPsn = 0xabcdef;
     const pathMtuBytes = pathMtuOf(pair);
@@ -360,7 +360,7 @@ function refusing(claim: Claim): void {
   });
 
   claim('a target by attributes: what is missing or refused is named', async (pair) => {
-    const { domain } = new Receiver(pair.passive);
+    const { domain } = new Receiver(pair);
     const named = (attributes: object, ...parts: RegExp[]): void =>
       assert.throws(
         () => domain.createTarget(attributes),

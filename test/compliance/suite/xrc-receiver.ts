@@ -39,6 +39,9 @@ function attributesOf(ia: Ia): EpAttributeOptions & { readonly maxRdmaReadIn: nu
 
 const { ALL, REMOTE_ATOMIC } = MemPrivileges;
 
+/** Names of memory that have been given out. */
+let memories = 0;
+
 /** An adapter with a domain, memory, and one event dispatcher. */
 class Party {
   readonly pz: Pz;
@@ -49,13 +52,18 @@ class Party {
   constructor(
     readonly ia: Ia,
     key: string | undefined,
+    memoryName?: string,
   ) {
     this.pz = ia.createPz();
     this.evd = ia.createEvd({
       qlen: 256,
       streams: EvdFlags.DTO | EvdFlags.CONNECTION | EvdFlags.CR,
     });
-    this.lmr = ia.allocate(1 << 16, { pz: this.pz, privileges: ALL | REMOTE_ATOMIC });
+    this.lmr = ia.allocate(1 << 16, {
+      pz: this.pz,
+      privileges: ALL | REMOTE_ATOMIC,
+      ...(memoryName !== undefined && { shared: memoryName }),
+    });
     this.domain = ia.openXrcDomain({ ...(key !== undefined && { key }) });
   }
 
@@ -69,8 +77,9 @@ export class Receiver extends Party {
   readonly srq: XrcSrq;
   private readonly asyncEvents: string[] = [];
 
-  constructor(ia: Ia, key = 'receivers') {
-    super(ia, key);
+  constructor({ passive, xrcDomain }: CompliancePair, ia = passive) {
+    const { key, named } = xrcDomain ?? { key: 'receivers', named: false };
+    super(ia, key, named ? `${key}/${++memories}` : undefined);
     this.srq = this.domain.createSrq({ pz: this.pz, maxRecvDtos: 16, recvEvd: this.evd });
     ia.async$.subscribe((event) => {
       this.asyncEvents.push(
@@ -163,11 +172,11 @@ export async function reach(
   count = 2,
   options: XrcTargetOptions = {},
 ): Promise<Reach> {
-  const receivers = [new Receiver(pair.passive)];
+  const receivers = [new Receiver(pair)];
   while (receivers.length < count) {
     const ia = await pair.openPassiveAgain?.();
     assert.ok(ia !== undefined);
-    receivers.push(new Receiver(ia));
+    receivers.push(new Receiver(pair, ia));
   }
   const initiator = new Initiator(pair.active);
   const [first] = receivers as [Receiver];

@@ -102,7 +102,10 @@ describe('softroce: the rules of a hosted XRC domain', () => {
   it('does nothing for a caller that has not opened it', () => {
     const { domain } = new Stage();
     const caller = domain.enter(() => undefined);
-    assert.throws(() => domain.request(caller, { op: 'createTarget', owner: 'consumer' }, []), /before open/);
+    assert.throws(
+      () => domain.request(caller, { op: 'createTarget', owner: 'consumer' }, []),
+      /before open/,
+    );
     domain.leave(caller);
     assert.equal(domain.size, 0);
   });
@@ -129,7 +132,7 @@ describe('softroce: the rules of a hosted XRC domain', () => {
     const [one, two] = [stage.open('one'), stage.open('two')];
     const [kept, own] = [stage.target(one), stage.target(one)];
     stage.ask(two, { op: 'hold', qpn: kept });
-    stage.ask(one, { op: 'addQueue', srqn: 7, maxWr: 1, maxSge: 1 }, 33);
+    stage.ask(one, { op: 'addQueue', zone: 1, srqn: 7, maxWr: 1, maxSge: 1 }, 33);
     stage.domain.leave(one);
     stage.domain.leave(one);
     assert.deepEqual(stage.objects.log, [
@@ -150,12 +153,12 @@ describe('softroce: the rules of a hosted XRC domain', () => {
     stage.ask(two, { op: 'hold', qpn });
     stage.ask(two, { op: 'release', qpn });
     stage.domain.leave(one);
-    assert.deepEqual(stage.objects.log, ['-space 1']);
+    assert.deepEqual(stage.objects.log, []);
     assert.deepEqual(stage.ask(two, { op: 'query', qpn }), { state: QpState.RTR });
     // One that has only connected keeps nothing.
     const caller = stage.domain.enter(() => undefined);
     stage.domain.leave(two);
-    assert.deepEqual(stage.objects.log, ['-space 1', `-target ${qpn}`, '-space 2']);
+    assert.deepEqual(stage.objects.log, [`-target ${qpn}`]);
     stage.domain.leave(caller);
   });
 
@@ -219,23 +222,39 @@ describe('softroce: the rules of a hosted XRC domain', () => {
     const stage = new Stage();
     const one = stage.open('one');
     const memory = { memoryBytes: 4096, offset: 0, lengthBytes: 64 };
-    const region: Request = { op: 'addRegion', key: 9, access: 0, iova: 0n, ...memory };
+    const region: Request = { op: 'addRegion', zone: 1, key: 9, access: 0, iova: 0n, ...memory };
     assert.throws(() => stage.ask(one, region), /without its memory/);
     stage.ask(one, region, 5);
     stage.domain.leave(one);
     assert.deepEqual(stage.objects.log, ['-region 9', '-space 1']);
   });
 
+  it('each zone of an opener is one of its own, for as long as something is in it', () => {
+    const stage = new Stage();
+    const one = stage.open('one');
+    const queue = { op: 'addQueue', maxWr: 1, maxSge: 1 } as const;
+    stage.ask(one, { ...queue, zone: 1, srqn: 7 }, 5);
+    stage.ask(one, { ...queue, zone: 2, srqn: 8 }, 5);
+    stage.ask(one, { ...queue, zone: 2, srqn: 9 }, 5);
+    stage.objects.log.length = 0;
+    for (const srqn of [8, 7, 9]) stage.ask(one, { op: 'removeQueue', srqn });
+    const expected = ['-queue 8', '-queue 7', '-space 1', '-queue 9', '-space 2'];
+    assert.deepEqual(stage.objects.log, expected);
+    stage.ask(one, { ...queue, zone: 2, srqn: 8 }, 5);
+    stage.domain.leave(one);
+    assert.deepEqual(stage.objects.log.slice(-2), ['-queue 8', '-space 3']);
+  });
+
   it('a queue is its opener’s: without its memory, or of another, it is refused', () => {
     const stage = new Stage();
     const [one, two] = [stage.open('one'), stage.open('two')];
-    const queue: Request = { op: 'addQueue', srqn: 7, maxWr: 1, maxSge: 1 };
+    const queue: Request = { op: 'addQueue', zone: 1, srqn: 7, maxWr: 1, maxSge: 1 };
     assert.throws(() => stage.ask(one, queue), /without its memory/);
     stage.ask(one, queue, 5);
     assert.throws(() => stage.ask(two, { op: 'limit', srqn: 7, limit: 1 }), /no receive queue 7/);
     stage.domain.look(one);
     stage.domain.look(two);
     stage.ask(one, { op: 'removeQueue', srqn: 7 });
-    assert.deepEqual(stage.objects.log, ['+queue 7 of 5', 'look 7', '-queue 7']);
+    assert.deepEqual(stage.objects.log, ['+queue 7 of 5', 'look 7', '-queue 7', '-space 1']);
   });
 });

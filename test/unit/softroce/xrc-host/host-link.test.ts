@@ -111,9 +111,22 @@ describe('softroce: the connection to the host of an XRC domain', () => {
   const undone: readonly (readonly [Request, unknown, Request])[] = [
     [{ op: 'createTarget', owner: 'consumer' }, 99, { op: 'release', qpn: 99 }],
     [{ op: 'hold', qpn: 5 }, undefined, { op: 'release', qpn: 5 }],
-    [{ op: 'addQueue', srqn: 3, maxWr: 1, maxSge: 1 }, undefined, { op: 'removeQueue', srqn: 3 }],
     [
-      { op: 'addRegion', key: 8, access: 0, iova: 0n, memoryBytes: 1, offset: 0, lengthBytes: 1 },
+      { op: 'addQueue', zone: 1, srqn: 3, maxWr: 1, maxSge: 1 },
+      undefined,
+      { op: 'removeQueue', srqn: 3 },
+    ],
+    [
+      {
+        op: 'addRegion',
+        zone: 1,
+        key: 8,
+        access: 0,
+        iova: 0n,
+        memoryBytes: 1,
+        offset: 0,
+        lengthBytes: 1,
+      },
       undefined,
       { op: 'removeRegion', key: 8 },
     ],

@@ -14,6 +14,7 @@ const MESSAGES: readonly Message[] = [
   { op: 'open', mode: 'exclusive', id: 1 },
   {
     op: 'addRegion',
+    zone: 1,
     key: 0xffffffff,
     access: 7,
     iova: 0xfedcba9876543210n,
@@ -22,7 +23,7 @@ const MESSAGES: readonly Message[] = [
     lengthBytes: 2 ** 33,
     id: 0xffffffff,
   },
-  { op: 'addQueue', srqn: 0xffffff, maxWr: 16, maxSge: 4, id: 2 },
+  { op: 'addQueue', zone: 1, srqn: 0xffffff, maxWr: 16, maxSge: 4, id: 2 },
   {
     op: 'modify',
     qpn: 17,
