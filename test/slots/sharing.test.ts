@@ -268,7 +268,10 @@ describe('softroce: programs that share an address', function () {
     await opened(shared, UDP_PORT);
     await opened(alone, UDP_PORT, 'alone');
     const stranger = new Program();
-    assert.match(await stranger.ask(`open ${shared} ${UDP_PORT} alone`), /DAT_PORT_IN_USE.*shared: true here/);
+    assert.match(
+      await stranger.ask(`open ${shared} ${UDP_PORT} alone`),
+      /DAT_PORT_IN_USE.*shared: true here/,
+    );
     assert.match(await stranger.ask(`open ${alone} ${UDP_PORT}`), /DAT_PORT_IN_USE.*shared: true/);
     const both = `${shared},${alone}`;
     assert.match(await stranger.ask(`open ${both} ${UDP_PORT}`), /DAT_PORT_IN_USE/);

@@ -8,11 +8,7 @@ import {
   silentLogger,
   type SpiError,
 } from '../../../../core/spi/index.js';
-import type {
-  UnixListener,
-  UnixMessage,
-  UnixSocket,
-} from '../../../../providers/host/index.js';
+import type { UnixListener, UnixMessage, UnixSocket } from '../../../../providers/host/index.js';
 import type {
   ChannelOffer,
   ChannelPort,
