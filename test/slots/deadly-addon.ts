@@ -141,9 +141,12 @@ export class DeadlyAddon {
     const isCounted = death !== undefined && (death.step === 'any' || death.step === step);
     const isLast = isCounted && ++this.steps === death.nth;
     if (isLast && death.when === 'before') this.die(step, 'before');
-    const result = body();
-    if (isLast) this.die(step, 'after');
-    return result;
+    try {
+      return body();
+    } finally {
+      // Also after a step that fails, such as a name that another process has.
+      if (isLast) this.die(step, 'after');
+    }
   }
 
   private die(step: Step, when: Death['when']): void {
