@@ -44,51 +44,21 @@ function fill(bytes: Uint8Array, { sender, receiver, sequence }: Heading): void 
   }
 }
 
-/** Of queues and queue pairs. */
-const NUMBER_BYTES = 3;
-
-/** What a sender asks with: which one it is, and the number of its initiator. */
-export interface Question {
-  readonly sender: number;
-  readonly initiatorQpn: number;
+/** Private data of a connection request: which sender it is. */
+export function introduce(sender: number): Uint8Array {
+  return Uint8Array.of(sender);
 }
 
-/** What it is told: the target that is for it, and the receivers' queues. */
-export interface Answer {
-  readonly targetQpn: number;
-  readonly srqns: readonly number[];
-}
-
-/** Private data of a connection request. */
-export function writeQuestion({ sender, initiatorQpn }: Question): Uint8Array {
-  return Uint8Array.of(sender, ...writeNumbers([initiatorQpn]));
-}
-
-export function readQuestion(privateData: Uint8Array): Question {
-  const [initiatorQpn = 0] = readNumbers(privateData.subarray(1), 1);
-  return { sender: privateData[0] ?? 0, initiatorQpn };
-}
-
-/** Private data of what comes back. */
-export function writeAnswer({ targetQpn, srqns }: Answer): Uint8Array {
-  return Uint8Array.of(srqns.length, ...writeNumbers([targetQpn, ...srqns]));
-}
-
-export function readAnswer(privateData: Uint8Array): Answer {
-  const count = privateData[0] ?? 0;
-  const [targetQpn = 0, ...srqns] = readNumbers(privateData.subarray(1), 1 + count);
-  return { targetQpn, srqns };
-}
-
-function writeNumbers(numbers: readonly number[]): Uint8Array {
-  const bytes = Buffer.alloc(NUMBER_BYTES * numbers.length);
-  for (const [i, number] of numbers.entries()) {
-    bytes.writeUIntBE(number, i * NUMBER_BYTES, NUMBER_BYTES);
-  }
+/** Private data of the answer: the numbers of the receivers' queues, 32 bits each. */
+export function listQueues(srqns: readonly number[]): Uint8Array {
+  const bytes = new Uint8Array(1 + 4 * srqns.length);
+  bytes[0] = srqns.length;
+  const view = new DataView(bytes.buffer);
+  for (const [i, srqn] of srqns.entries()) view.setUint32(1 + 4 * i, srqn);
   return bytes;
 }
 
-function readNumbers(bytes: Uint8Array, count: number): number[] {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  return Array.from({ length: count }, (_, i) => buffer.readUIntBE(i * NUMBER_BYTES, NUMBER_BYTES));
+export function queuesOf(privateData: Uint8Array): number[] {
+  const view = new DataView(privateData.buffer, privateData.byteOffset, privateData.byteLength);
+  return Array.from({ length: view.getUint8(0) }, (_, i) => view.getUint32(1 + 4 * i));
 }

@@ -1,12 +1,10 @@
-/** One receiver, a process: the first one makes the targets, and all of them keep these. */
-import { openIa } from 'dapl';
+/** One receiver, a process: the first one accepts the senders, and all of them keep the targets. */
+import { DatError, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { Access, gidFromIp } from 'dapl/spi';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Board } from './board.js';
-import { readQuestion, writeAnswer } from './message.js';
-import { FIRST_PSN, MTU_BYTES } from './path.js';
+import { listQueues } from './message.js';
 import { Receiver } from './receiver.js';
 
 export interface ReceiveOptions {
@@ -32,20 +30,21 @@ export async function runReceive(options: ReceiveOptions): Promise<void> {
   const ia = await openIa(softroce({ addresses: [address], shared: true }));
   try {
     let failure: Error | undefined;
-    const receiver = new Receiver(ia, index, messages, domain, (error) => (failure ??= error));
+    const receiver = new Receiver(ia, index, domain, (error) => (failure ??= error));
     board.write(['queue', index, receiver.srq.srqn]);
     const srqns = await board.queues(receivers);
-    if (index === 0) answerSenders(receiver, board, srqns, options);
+    let gone = 0;
+    if (index === 0) acceptSenders(receiver, board, srqns, () => gone++, options);
     const kept = new Set<number>();
     const isDone = (): boolean =>
       receiver.verified === messages * senders &&
       kept.size === senders &&
-      (index > 0 || receiver.gone === senders);
+      (index > 0 || gone === senders);
     while (!isDone()) {
       if (failure) throw failure;
       // Each keeps the targets, so any of them may leave first.
       for (const qpn of board.targets()) {
-        if (!kept.has(qpn)) receiver.domain.registerTarget(qpn);
+        if (!kept.has(qpn)) keep(receiver, qpn);
         kept.add(qpn);
       }
       await sleep(LOOK_MS);
@@ -58,28 +57,28 @@ export async function runReceive(options: ReceiveOptions): Promise<void> {
   }
 }
 
-/**
- * Senders ask by a connection request. The answer has the numbers; as a connection is not what is
- * wanted, it is a rejection.
- */
-function answerSenders(
+function keep({ domain }: Receiver, targetQpn: number): void {
+  try {
+    domain.registerTarget(targetQpn);
+  } catch (error) {
+    // Its sender has gone, and all that kept it: everything has come by then.
+    if (!(error instanceof DatError) || error.code !== 'DAT_INVALID_PARAMETER') throw error;
+  }
+}
+
+/** The connections are the domain's: the other receivers keep them, too. */
+function acceptSenders(
   { ia, domain }: Receiver,
   board: Board,
   srqns: readonly number[],
+  onGone: () => void,
   { address, port }: ReceiveOptions,
 ): void {
   ia.createPsp({ connQual: port }).requests$.subscribe(({ cr }) => {
-    const targetQpn = domain.createTarget({
-      accessFlags: Access.REMOTE_WRITE,
-      pkeyIndex: 0,
-      portNumber: 1,
-      addressVector: { gid: gidFromIp(cr.remoteAddress), localGidIndex: 0 },
-      pathMtuBytes: MTU_BYTES,
-      destinationQpn: readQuestion(cr.privateData).initiatorQpn,
-      receivePsn: FIRST_PSN,
-    });
-    cr.reject({ privateData: writeAnswer({ targetQpn, srqns }) });
-    board.write(['target', targetQpn]);
+    board.write(['target', domain.accept(cr, { privateData: listQueues(srqns) })]);
+  });
+  ia.async$.subscribe((event) => {
+    if (event.type === 'xrc-target' && event.event === 'DISCONNECTED') onGone();
   });
   console.log(`${srqns.length} receivers at ${address}, port ${port}`);
 }

@@ -9,20 +9,16 @@ export class Receiver {
   readonly domain: XrcDomain;
   readonly srq: XrcSrq;
   verified = 0;
-  /** Senders that have said so: the first receiver is told (sender.ts). */
-  gone = 0;
   /** Next sequence number of each sender. */
   private readonly next = new Map<number, number>();
 
   /**
-   * @param messages of each sender; one more says that it has gone
    * @param file that names the domain
    * @param onVerified called for each message, or with what is wrong
    */
   constructor(
     readonly ia: Ia,
     readonly index: number,
-    private readonly messages: number,
     file: string,
     onVerified: (error?: Error) => void,
   ) {
@@ -65,7 +61,6 @@ export class Receiver {
       );
     }
     this.next.set(sender, expected + 1);
-    if (sequence === this.messages) this.gone++;
-    else this.verified++;
+    this.verified++;
   }
 }

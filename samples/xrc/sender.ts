@@ -1,9 +1,8 @@
 /** A sender node: one connection, whatever the number of receivers behind it. */
-import { DatDtoStatus, DatEventNumber, type Evd, type Ia, nameOf, openIa } from 'dapl';
+import { DatDtoStatus, DatEventNumber, type Evd, nameOf, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
-import { type Answer, MAX_BYTES, readAnswer, writeMessage, writeQuestion } from './message.js';
-import { FIRST_PSN, MTU_BYTES } from './path.js';
+import { introduce, MAX_BYTES, queuesOf, writeMessage } from './message.js';
 
 export interface SenderOptions {
   readonly address: string;
@@ -22,7 +21,7 @@ const DEPTH = 32;
 const PATIENT = { transport: { rnrRetryCount: 7 } };
 
 export async function runSender(options: SenderOptions): Promise<void> {
-  const { address, to, number, messages } = options;
+  const { address, to, number, messages, port } = options;
   await using ia = await openIa(softroce({ addresses: [address] }));
   const pz = ia.createPz();
   const lmr = ia.allocate(DEPTH * MAX_BYTES, { pz });
@@ -33,51 +32,34 @@ export async function runSender(options: SenderOptions): Promise<void> {
     connectEvd: evd,
     attributes: { maxRequestDtos: DEPTH, ...PATIENT },
   });
-  const { targetQpn, srqns } = await askReceivers(ia, options, ep.qpn);
-  ep.attach({ address: to, targetQpn, sendPsn: FIRST_PSN, pathMtuBytes: MTU_BYTES });
-  await evd.wait();
+  ep.connect({ address: to, connQual: port, privateData: introduce(number) });
+  const srqns = await queuesBehind(evd);
 
   const total = messages * srqns.length;
   const segments = Array.from({ length: DEPTH }, (_, i) => lmr.segment(i * MAX_BYTES, MAX_BYTES));
   let completed = 0;
-  const post = (i: number, receiver: number, sequence: number): void => {
+  for (let i = 0; i < total; i++) {
+    if (i - completed === DEPTH) completed += await completion(evd);
+    const receiver = i % srqns.length;
+    const sequence = Math.floor(i / srqns.length);
     const slot = i % DEPTH;
     const segment = segments[slot]!.set(slot * MAX_BYTES, MAX_BYTES);
     const length = writeMessage(segment.bytes, { sender: number, receiver, sequence });
     ep.toSrq(srqns[receiver]!).postSend(segment.set(slot * MAX_BYTES, length), i);
-  };
-  for (let i = 0; i < total; i++) {
-    if (i - completed === DEPTH) completed += await completion(evd);
-    post(i, i % srqns.length, Math.floor(i / srqns.length));
   }
   while (completed < total) completed += await completion(evd);
-  // The first receiver keeps the target until it hears this; whether it still acknowledges it does
-  // not matter.
-  post(total, 0, messages);
-  await evd.wait();
+  ep.disconnect('graceful');
+  while ((await evd.wait()).event.number !== DatEventNumber.DISCONNECTED);
   console.log(`sender ${number}: ${total} messages to ${srqns.length} receivers, 1 queue pair`);
 }
 
-/** The numbers come with a rejection: no connection is wanted. */
-async function askReceivers(
-  ia: Ia,
-  { to, port, number }: SenderOptions,
-  initiatorQpn: number,
-): Promise<Answer> {
-  const evd = ia.createEvd({ qlen: 4 });
-  const ep = ia.createEndpoint({
-    pz: ia.createPz(),
-    requestEvd: evd,
-    recvEvd: evd,
-    connectEvd: evd,
-  });
-  const privateData = writeQuestion({ sender: number, initiatorQpn });
-  ep.connect({ address: to, connQual: port, privateData });
+/** The outcome of the connection: the numbers that the answer brings. */
+async function queuesBehind(evd: Evd): Promise<number[]> {
   const { event } = await evd.wait();
-  if (event.type === 'connection' && event.number === DatEventNumber.PEER_REJECTED) {
-    return readAnswer(event.privateData);
+  if (event.type === 'connection' && event.number === DatEventNumber.ESTABLISHED) {
+    return queuesOf(event.privateData);
   }
-  throw new Error(`no receivers: ${nameOf(DatEventNumber, event.number)}`);
+  throw new Error(`no connection: ${nameOf(DatEventNumber, event.number)}`);
 }
 
 /** One more request has completed. */

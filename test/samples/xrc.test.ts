@@ -32,6 +32,6 @@ describe('xrc', () => {
       loopback(9, 8),
     );
     assert.equal(code, 1);
-    assert.match(stderr, /^xrc: no receivers: \w+\n$/);
+    assert.match(stderr, /^xrc: no connection: \w+\n$/);
   });
 });
