@@ -20,7 +20,6 @@ import type { Origin } from '../common/origin.js';
 import type { Actions, Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { AnsweredRequests } from '../messages/answered-requests.js';
-import type { CmRej } from '../wire/rej.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
 import {
   ATTEMPTS_OF_A_TURN,
@@ -34,7 +33,7 @@ import { Wait, type Waiter } from './wait.js';
 import { AP_STATUS } from '../wire/apr.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmMessage } from '../wire/message.js';
-import { MESSAGE_REJECTED } from '../wire/rej.js';
+import { type CmRej, MESSAGE_REJECTED } from '../wire/rej.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
 
 /** Where the messages of a connection go, and come from. */

@@ -14,7 +14,7 @@ import {
   sqeBytes,
 } from '../../../core/spi/index.js';
 import type { HostLink } from './host-link.js';
-import { handedReqOf } from './messages.js';
+import { handedAnswerOf, handedReqOf } from './messages.js';
 
 export interface TargetHooks {
   readonly onDestroy: () => void;
@@ -63,9 +63,8 @@ export class HostedTarget implements QueuePair, CmElsewhere {
 
   accept(request: HandedRequest, options: CmAcceptOptions): void {
     const { qpn, link } = this;
-    const { qp: _qp, onEvent, ...answer } = options;
-    link.ask({ op: 'accept', qpn, ...handedReqOf(request), ...answer });
-    this.hooks.onAccept(onEvent);
+    link.ask({ op: 'accept', qpn, ...handedReqOf(request), ...handedAnswerOf(options) });
+    this.hooks.onAccept(options.onEvent);
   }
 
   /** A host that has ended answers nothing. */

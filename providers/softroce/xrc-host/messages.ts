@@ -75,6 +75,18 @@ export interface HandedReq {
 /** How it is accepted. */
 export type HandedAnswer = Omit<CmAcceptOptions, 'qp' | 'onEvent'>;
 
+export function handedAnswerOf(options: CmAcceptOptions): HandedAnswer {
+  return {
+    privateData: options.privateData,
+    responderResources: options.responderResources,
+    initiatorDepth: options.initiatorDepth,
+    retryCount: options.retryCount,
+    rnrRetryCount: options.rnrRetryCount,
+    minRnrTimer: options.minRnrTimer,
+    accessFlags: options.accessFlags,
+  };
+}
+
 export function handedReqOf({ data: mad, source }: HandedRequest): HandedReq {
   const { gid, localGidIndex, udpPort = 0 } = source;
   return { mad, gid, localGidIndex, udpPort };
