@@ -26,7 +26,7 @@ function run(...args) {
 /** What runs as a process of its own; no entry leads there. */
 const PROGRAMS = ['./dist/providers/softroce/xrc-host-program.js'];
 
-/** Input of rollup, a path without its extension each: the entries of package.json, and the programs. */
+/** Input of rollup, a path without its extension each: entries and programs. */
 function entries(kind, extension) {
   const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const paths = Object.values(exports).flatMap((entry) => entry[kind] ?? []);

@@ -83,7 +83,7 @@ export interface HandedRequest {
 /** The CM of another process, of a queue pair that is that process's. */
 export interface CmElsewhere {
   /**
-   * As `CmModule.acceptHanded`; the queue pair is `options.qp`, whose end ends the connection there.
+   * As `CmModule.acceptHanded`; the queue pair is `options.qp`, whose end ends the connection.
    * Events come later, and none if that process ends.
    */
   accept(request: HandedRequest, options: CmAcceptOptions): void;

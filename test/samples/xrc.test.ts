@@ -3,7 +3,7 @@ import { runSample } from './program.js';
 import { inBlock0, loopback, networkOf } from '../support/loopback.js';
 
 describe('xrc', () => {
-  it('M receivers, a process each, P sender nodes: P connections, every message verified', async () => {
+  it('M receivers, processes, P sender nodes: P connections, every message verified', async () => {
     const args = ['--receivers', '3', '--senders', '2', '--messages', '40'];
     const { code, stdout, stderr } = await runSample('xrc', ...args, '--network', networkOf(9));
     assert.equal(stderr, '');

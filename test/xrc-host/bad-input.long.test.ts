@@ -265,7 +265,7 @@ describe('the host of an XRC domain is said what none of ours says', function ()
     assert.ok(ended > 100, `${ended} of 2000`);
   });
 
-  it('receives that change while they wait: the sender to them has an error, and no other', async () => {
+  it('receives that change while they wait: its sender has an error, and no other', async () => {
     for (const [at, word] of [
       [RQE.NUM_SGE, 0xffffffff],
       [RQE.SEGMENTS + SGE.LENGTH, 0],

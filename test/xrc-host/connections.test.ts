@@ -69,7 +69,7 @@ describe('Connections of XRC domains between processes', function () {
     assert.equal(await sender.ask('ended'), 'DISCONNECTED');
   });
 
-  it('the sender disconnects: the one that accepted is told, all others hear its events', async () => {
+  it('the sender disconnects: the acceptor is told, the others hear its events', async () => {
     const { first, second, sender, target } = await connect();
     await second.ask(`register ${target}`);
     assert.equal(await sender.ask('close'), 'closed');

@@ -19,7 +19,7 @@ export interface JoinedGroup {
   };
   /** Of the group: others of its processes have it, too. */
   readonly name: string;
-  /** What waits for the group in this thread is seen to: for a caller that blocks the event loop. */
+  /** What waits for the group in this thread is seen to: the caller blocks its event loop. */
   readonly turn: () => void;
   /** The device is there. */
   serve(device: DeviceOfGroup): void;

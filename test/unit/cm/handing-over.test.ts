@@ -88,7 +88,7 @@ describe('CM: a request that another process answers', () => {
     assert.ok(pair.b.cm.isIdle && !host.cm.isIdle);
   });
 
-  it('copies go there while their sender may repeat them, and the consumer is asked once', async () => {
+  it('copies go there while they may come, and the consumer is asked once', async () => {
     const handing = new Handing();
     const { pair } = handing;
     pair.listen((request) => void handing.accept(request));
