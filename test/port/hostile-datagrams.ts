@@ -19,7 +19,7 @@ const addresses = {
   ipv6: { port: '::1', stranger: '::1' },
 } as const;
 
-/** Loopback has no route to groups of IPv6 (docs/softroce.md, Multicast). */
+/** Loopback has no route to groups of IPv6 (docs/multicast.md). */
 const GROUP = '239.195.4.4';
 
 export function describeHostileDatagrams(
