@@ -72,7 +72,10 @@ export interface DeviceHooks {
   readonly shareMemory?: NonNullable<Device['shareMemory']>;
   /** Of a provider whose port prefers some memory to other. */
   readonly allocate?: Device['allocate'];
-  /** Of a device that processes share: a domain by a key, or undefined where it is in-process. */
+  /**
+   * @internal of a device that processes share: a domain by a key, or undefined where it is
+   * in-process
+   */
   readonly openXrcDomain?: (hca: Hca, sharing: XrcSharing) => SoftXrcDomain | undefined;
   /** What the port counts, where that is more than PORT_COUNTERS. */
   readonly portCounters?: readonly string[];
