@@ -52,6 +52,7 @@ export class WatchedNode {
     this.qp = device.createQueuePair({ ...queues, ...sizes, type, context: 1, onEvent });
     this.peerQp = peer.createQp();
     const pair = { a: { port }, b: peer } as unknown as HcaPair;
-    connect(pair, this.qp, this.peerQp, {}, pathMtuBytes);
+    // No timer of real time has a say: a machine may stand still for longer than an ACK timeout.
+    connect(pair, this.qp, this.peerQp, { timeout: 0 }, pathMtuBytes);
   }
 }

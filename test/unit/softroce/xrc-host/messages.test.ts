@@ -8,7 +8,7 @@ import {
 } from '../../../../providers/softroce/xrc-host/messages.js';
 
 const GID = Uint8Array.from({ length: 16 }, (_, i) => i);
-const HANDED = { mad: new Uint8Array(256).fill(7), gid: GID, localGidIndex: 1, udpPort: 50_000 };
+const HANDED = { mad: new Uint8Array(256).fill(7), gid: GID, localGidIndex: 1, udpPort: 4791 };
 
 const MESSAGES: readonly Message[] = [
   { op: 'open', mode: 'exclusive', id: 1 },
