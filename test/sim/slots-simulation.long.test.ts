@@ -3,7 +3,7 @@ import type { SlotsMessage } from '../../providers/slots/messages.js';
 import { type SlotsReport, SlotsSimulation } from './slots-simulation.js';
 
 /** Runs, each with a kill at every message until no message is left to kill at. */
-const SEEDS = [1, 2, 3, 4, 5, 6];
+const SEEDS = [1, 2, 4, 6];
 const FRESH_RUNS = 250;
 const KINDS: readonly SlotsMessage['kind'][] = [
   'HELLO',

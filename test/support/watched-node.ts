@@ -19,6 +19,8 @@ export interface WatchedNodeOptions {
   readonly maxReceives?: number;
   /** Default 1024. */
   readonly pathMtuBytes?: number;
+  /** Code of the ACK timeout, which is of real time; 0 is none. */
+  readonly timeout?: number;
 }
 
 /** A softroce node on a watched port, connected to a peer that is pumped by hand. */
@@ -33,7 +35,7 @@ export class WatchedNode {
   onNotify = (): void => undefined;
 
   constructor(options: WatchedNodeOptions) {
-    const { memoryBytes, maxReceives = 16, pathMtuBytes = 1024 } = options;
+    const { memoryBytes, maxReceives = 16, pathMtuBytes = 1024, timeout } = options;
     const { port, peer } = this;
     joinPorts(port, peer.port);
     this.node = softroceNode({ name: 'n', port, logger: silentLogger, parameters: {} });
@@ -52,7 +54,12 @@ export class WatchedNode {
     this.qp = device.createQueuePair({ ...queues, ...sizes, type, context: 1, onEvent });
     this.peerQp = peer.createQp();
     const pair = { a: { port }, b: peer } as unknown as HcaPair;
-    // No timer of real time has a say: a machine may stand still for longer than an ACK timeout.
-    connect(pair, this.qp, this.peerQp, { timeout: 0 }, pathMtuBytes);
+    connect(
+      pair,
+      this.qp,
+      this.peerQp,
+      { ...(timeout !== undefined && { timeout }) },
+      pathMtuBytes,
+    );
   }
 }

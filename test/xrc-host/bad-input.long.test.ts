@@ -55,7 +55,7 @@ const GOOD: readonly Request[] = [
 
 describe('the host of an XRC domain is said what none of ours says', function () {
   this.timeout(300_000);
-  const world = new World(87);
+  const world = new World(99);
   const random = new SeededRandom(SEED);
   const addon = loadNativeAddon() as NativeAddon;
   let reach: Reach;

@@ -9,7 +9,7 @@ const LOOK_MS = 10;
 
 describe('Connections of XRC domains between processes', function () {
   this.timeout(120_000);
-  const world = new World(89);
+  const world = new World(98);
   const connect = (...options: readonly string[]): ReturnType<World['connect']> =>
     world.connect(PORT, ...options);
   afterEach(killAll);

@@ -8,7 +8,7 @@ const LOOK_MS = 10;
 
 describe('XRC domains between processes', function () {
   this.timeout(120_000);
-  const world = new World(88);
+  const world = new World(96);
   const reach = world.reach.bind(world);
   afterEach(killAll);
   after(() => world.end());

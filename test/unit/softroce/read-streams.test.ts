@@ -20,7 +20,8 @@ class Reading extends WatchedNode {
   private sinceUs: number | undefined;
 
   constructor() {
-    super({ memoryBytes: BULK, pathMtuBytes: 4096 });
+    // A machine may stand still for longer than an ACK timeout.
+    super({ memoryBytes: BULK, pathMtuBytes: 4096, timeout: 0 });
     this.node.processHold.retain();
     this.port.peerWorks = () => this.work();
   }
