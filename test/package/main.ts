@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loopback } from '../support/loopback.js';
 import { nodeOf } from './node-versions.js';
-import { install, succeed } from './packed.js';
+import { install, ROOT, succeed } from './packed.js';
 import { talk } from './talk.js';
 
 const VERSIONS = ['20.19.0', '20', '22', '24'];
@@ -85,6 +85,15 @@ if (lack === undefined) {
   });
   await check('arm64 passes the conformance suite of transfers over softroce', () => {
     assert.match(emulated(...conformance), /^\d+ passed, 0 failed$/m);
+  });
+  await check('arm64 passes the tests of ICRC, trains and wire formats', () => {
+    const mocha = join(ROOT, 'node_modules/mocha/bin/mocha.js');
+    const tests = ['native/crc32', 'native/icrc', 'native/train-planner', 'unit/wire/*'];
+    const files = tests.map((name) => join(ROOT, 'dist/test', `${name}.test.js`));
+    const options = ['--no-config', '--no-package', '--timeout', '120000', '--reporter', 'dot'];
+    const said = emulated(mocha, ...options, ...files);
+    assert.match(said, /^ {2}\d{2,} passing/m);
+    assert.doesNotMatch(said, /^ {2}\d+ (failing|pending)/m);
   });
   await check('arm64 loads the addon of verbs', () => {
     const text = emulated(join(home, 'dist/plugins/cli/main.js'), 'info');
