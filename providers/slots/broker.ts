@@ -5,7 +5,7 @@
  */
 import type { ConnectionRecord, HandedPacket } from '../../core/spi/index.js';
 import { dropClaims } from './claims.js';
-import { takeConnections } from './connections.js';
+import { connectionsOf, dropConnections } from './connections.js';
 import type { GroupHost, Link } from './group-host.js';
 import { type Hello, MAX_SLOTS, NO_SLOT, parseMessage, type SlotsMessage } from './messages.js';
 import { Outbox } from './outbox.js';
@@ -18,7 +18,7 @@ import {
   type SlotAction,
   type SlotInput,
 } from './slot-table.js';
-import { TABLE_BYTES, type TableMemory } from './table-layout.js';
+import { type SlotState, TABLE_BYTES, type TableMemory } from './table-layout.js';
 
 /** As long as the longest timewait of a CM (IBTA 12.9.8.4; plugins/cm). */
 const REST_US = 8_600_000;
@@ -83,7 +83,7 @@ export class Broker {
       if (shown === 'RESTING') this.restOf(slot);
       else if (slot !== own && shown === 'USED') this.lookAfter(slot, LOOK_AFTER_TAKEOVER_US);
       else if (shown === 'FREE' && this.isGivenOut(slot)) this.vacant.push(slot);
-      if (shown !== 'USED' && slot !== own && slot < init.places.count) this.finish(slot);
+      if (shown !== 'USED' && slot !== own && slot < init.places.count) this.finish(slot, shown);
     }
     table.setState(own, 'USED');
   }
@@ -228,10 +228,11 @@ export class Broker {
   }
 
   /** What a broker had not got to that was killed while it saw to the end of a process. */
-  private finish(slot: number): void {
+  private finish(slot: number, shown: SlotState): void {
     for (const action of ['silence', 'dropClaims', 'disconnect'] as const) {
       this.actions[action](slot);
     }
+    if (shown === 'FREE') this.actions.forget(slot);
   }
 
   /** @returns undefined where all are taken or rest */
@@ -306,7 +307,8 @@ export class Broker {
     silence: (slot) => this.withPlace(slot, (sockets) => this.init.host.silence(sockets)),
     wake: (slot) => this.withPlace(slot, (sockets) => this.init.host.wake(sockets)),
     dropClaims: (slot) => dropClaims(this.init.table, slot),
-    disconnect: (slot) => this.disconnect(takeConnections(this.init.table, slot)),
+    disconnect: (slot) => this.disconnect(connectionsOf(this.init.table, slot)),
+    forget: (slot) => dropConnections(this.init.table, slot),
     startRest: (slot) => {
       this.init.table.setRestEndUs(slot, this.init.host.nowUs() + REST_US);
       this.restOf(slot);

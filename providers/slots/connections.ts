@@ -57,18 +57,33 @@ export class ConnectionRecords {
   }
 }
 
-/** What a process has left that is gone; the records are free afterwards. */
-export function takeConnections(table: TableMemory, slot: number): ConnectionRecord[] {
-  const left: ConnectionRecord[] = [];
-  for (let block = 0; block < BLOCKS.COUNT; block++) {
-    if (table.ownerAt(BLOCKS.AT + block) !== slot) continue;
+/**
+ * What a process has left that is gone. The records stay until they are dropped: the broker that
+ * sees to them may be killed, too, before peers have been told.
+ */
+export function connectionsOf(table: TableMemory, slot: number): ConnectionRecord[] {
+  return blocksOf(table, slot).flatMap((block) => {
+    const places = Array.from({ length: BLOCK_CONNECTIONS }, (_, i) =>
+      recordAt(block * BLOCK_CONNECTIONS + i),
+    );
+    return places
+      .filter((at) => Atomics.load(table.words, at) === 1)
+      .map((at) => readRecord(table, at));
+  });
+}
+
+export function dropConnections(table: TableMemory, slot: number): void {
+  for (const block of blocksOf(table, slot)) {
     for (let i = 0; i < BLOCK_CONNECTIONS; i++) {
-      const at = recordAt(block * BLOCK_CONNECTIONS + i);
-      if (Atomics.exchange(table.words, at, 0) === 1) left.push(readRecord(table, at));
+      Atomics.store(table.words, recordAt(block * BLOCK_CONNECTIONS + i), 0);
     }
     table.setOwner(BLOCKS.AT + block, undefined);
   }
-  return left;
+}
+
+function blocksOf(table: TableMemory, slot: number): number[] {
+  const all = Array.from({ length: BLOCKS.COUNT }, (_, block) => block);
+  return all.filter((block) => table.ownerAt(BLOCKS.AT + block) === slot);
 }
 
 function readRecord({ words }: TableMemory, at: number): ConnectionRecord {

@@ -6,7 +6,7 @@
 import { type HandedPacket, SpiError } from '../../core/spi/index.js';
 import { Broker } from './broker.js';
 import { dropClaims } from './claims.js';
-import { takeConnections } from './connections.js';
+import { dropConnections } from './connections.js';
 import type { GroupHost, Link } from './group-host.js';
 import {
   MEMBER_TABLE,
@@ -334,7 +334,7 @@ export class GroupMember {
       const sockets = this.places.of(slot);
       if (sockets !== undefined) host.silence(sockets);
       dropClaims(table, slot);
-      takeConnections(table, slot);
+      dropConnections(table, slot);
       table.setState(slot, 'FREE');
     }
   }

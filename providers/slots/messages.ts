@@ -13,7 +13,7 @@
  *     REFUSED  slot: 0   8  reason u16   10  0, 6 bytes
  *     PACKET   slot: whose it is   8  source UDP port u16   10  local GID index u8
  *              11  0, 5 bytes   16  source GID, 16 bytes
- *              32  packet from its BTH on, 12 to 65,568 bytes: any of UDP
+ *              32  packet from its BTH on, 12 to 65,568 bytes: all that UDP carries
  *     GOODBYE  slot: the sender's. It has ended its connections itself.
  */
 import type { HandedPacket } from '../../core/spi/index.js';

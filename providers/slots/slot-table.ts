@@ -35,6 +35,8 @@ export type SlotAction =
   | 'dropClaims'
   /** Peers of its connections get a DREQ. */
   | 'disconnect'
+  /** The records of its connections are free: of one that rests they stay, for the next broker. */
+  | 'forget'
   | 'startRest'
   /** Asks after the process, until it returns or is gone. */
   | 'lookAfter';
@@ -57,11 +59,11 @@ export const SLOT_TABLE: Readonly<
 > = {
   FREE: { granted: row('USED', 'wake') },
   USED: {
-    left: row('FREE', 'silence', 'dropClaims', 'disconnect'),
+    left: row('FREE', 'silence', 'dropClaims', 'disconnect', 'forget'),
     lost: row('ABSENT', 'lookAfter'),
   },
   ABSENT: { returned: row('USED'), died: DEATH },
-  RESTING: { rested: row('FREE') },
+  RESTING: { rested: row('FREE', 'forget') },
 };
 
 /** What the shared table says. */

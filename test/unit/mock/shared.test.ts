@@ -203,6 +203,24 @@ describe('mock: processes that share an address', () => {
     await scene.close();
   });
 
+  it('tell the peers of one that was killed, though one that tells is killed, too', async () => {
+    const { fabric } = scene;
+    const peer = await scene.openPeer();
+    for (const process of ['a', 'b', 'c']) await scene.open(process);
+    await echoOn(scene.ia('b'), 7001);
+    const conn = await connect(peer, { ...FLOW, address: SHARED, port: 7001 });
+    await exchange(conn, 64);
+    // The first DREQ is lost, and the broker is gone before it repeats it.
+    fabric.setLink({ from: SHARED, to: PEER }, { lossPercent: 100 });
+    scene.node('b').kill();
+    await fabric.run({ forUs: 100_000 });
+    scene.node('a').kill();
+    fabric.setLink({ from: SHARED, to: PEER }, { lossPercent: 0 });
+    await fabric.run({ forUs: 3_000_000 });
+    await assert.rejects(conn.receive(), { code: 'DAT_CONN_ENDED' });
+    await scene.close();
+  });
+
   for (const [wrong, right] of [
     ['a', 'b'],
     ['b', 'a'],

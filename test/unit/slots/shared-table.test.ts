@@ -1,7 +1,11 @@
 // The table that processes of a shared device have mapped: listeners, classes, connections, slots.
 import assert from 'node:assert/strict';
 import { Claims, classOwnerOf, dropClaims, listenerOf } from '../../../providers/slots/claims.js';
-import { ConnectionRecords, takeConnections } from '../../../providers/slots/connections.js';
+import {
+  ConnectionRecords,
+  connectionsOf,
+  dropConnections,
+} from '../../../providers/slots/connections.js';
 import {
   BLOCKS,
   CONNECTIONS,
@@ -104,20 +108,23 @@ describe('slots: the shared table', () => {
     assert.equal(listenerOf(table, 7n), undefined);
     assert.equal(classOwnerOf(table, 0x31), undefined);
     assert.equal(listenerOf(table, 8n), 2);
-    const left = takeConnections(table, 1);
+    const left = connectionsOf(table, 1);
     assert.equal(left.length, 99);
     assert.deepEqual(
       left.find(({ localCommId }) => localCommId === 7),
       recordOf(7),
     );
-    assert.deepEqual(takeConnections(table, 1), []);
+    assert.equal(connectionsOf(table, 1).length, 99, 'until they are dropped');
+    dropConnections(table, 1);
+    assert.deepEqual(connectionsOf(table, 1), []);
   });
 
   it('a connection is noted anew in its place, and the last of them finds no room', () => {
     const { table } = newScene();
     const records = new ConnectionRecords(table, 1);
     for (let round = 0; round < 3; round++) assert.ok(records.note(recordOf(1)));
-    assert.equal(takeConnections(table, 1).length, 1);
+    assert.equal(connectionsOf(table, 1).length, 1);
+    dropConnections(table, 1);
     const many = new ConnectionRecords(table, 2);
     for (let id = 1; id <= CONNECTIONS.COUNT; id++) assert.ok(many.note(recordOf(id)));
     assert.equal(many.note(recordOf(CONNECTIONS.COUNT + 1)), false);
@@ -136,6 +143,6 @@ describe('slots: the shared table', () => {
     of(2).claimService(9n, ALL);
     assert.equal(listenerOf(table, 9n), 2);
     table.setOwner(BLOCKS.AT, 3);
-    assert.deepEqual(takeConnections(table, 3), []);
+    assert.deepEqual(connectionsOf(table, 3), []);
   });
 });
