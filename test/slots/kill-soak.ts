@@ -13,25 +13,29 @@ import { groupNames } from '../../providers/softroce/shared/names.js';
 import { patience, paused } from '../support/patience.js';
 import type { TableUse, Usage } from './usage.js';
 import { opened, Program } from './programs.js';
-import { Comer, deathOfComer, deathOfStayer, type Ended, Stayer, type Where } from './victims.js';
+import { Comer, deathOfComer, DeathsOfStayers, type Ended, Stayer, type Where } from './victims.js';
 
 const COMERS = 4;
 const STAYERS = 2;
-/** Of the killed and those that live: the lasting one, too. */
-const MOST_USED = COMERS + STAYERS + 1;
+/** Of the killed and those that live: the lasting one and the keeper, too. */
+const MOST_USED = COMERS + STAYERS + 2;
 const LASTING_PORT = 2001;
 const FIRST_STAYER_PORT = 10_001;
 const FIRST_SERVICE = 0x7000000;
-/** Others than the lasting one take the broker's place, as long as there is one. */
-const SLOW_MS = 3_000;
+/** Others than the lasting one take the broker's place, where there are some; the keeper last. */
+const SLOW_MS = 500;
+const SLOWER_MS = 1_500;
 const USAGE_EVERY = 25;
 /** Of what must come to be after a kill, on an idle machine. */
 const SETTLED_MS = 30_000;
 /** A connection whose request a killed broker had is asked for again, twice if need be. */
 const VISIT_MS = 60_000;
 const STRANGER_EACH_MS = 250;
-/** A table is 3.3 MB, a client of the broker some KB: what a thousand kills would leave of them. */
-const MOST_GROWTH_BYTES = { rss: 64e6, heap: 6e6 };
+/**
+ * A table is 3.3 MB, a client of the broker some KB: what a thousand kills would leave of them. The
+ * heap of those with connections goes up and down with what is in timewait: a few hundred visits.
+ */
+const MOST_GROWTH_BYTES = { rss: 64e6, heap: 20e6, heapOfKeeper: 3e6 };
 
 export interface KillReport {
   kills: number;
@@ -42,7 +46,7 @@ export interface KillReport {
   visits: number;
   /** How often a process was killed so: `before it sends HELLO, member`. */
   readonly at: Map<string, number>;
-  readonly growth: { rssBytes: number; heapBytes: number };
+  readonly growth: { rssBytes: number; heapBytes: number; keeperHeapBytes: number };
   /** What went wrong, in words. */
   readonly failures: string[];
 }
@@ -60,15 +64,21 @@ class KillSoak {
     flowed: 0,
     visits: 0,
     at: new Map(),
-    growth: { rssBytes: 0, heapBytes: 0 },
+    growth: { rssBytes: 0, heapBytes: 0, keeperHeapBytes: 0 },
     failures: [],
   };
   private lasting!: Program;
+  /**
+   * Is there while the lasting one comes again: a group whose processes are all killed at once
+   * leaves none that could tell their peers.
+   */
+  private keeper!: Program;
   private watcher!: Program;
   private caller!: Program;
   private readonly calls = new Turns();
   private readonly checks = new Turns();
   private readonly stayers: Stayer[] = [];
+  private readonly deaths: DeathsOfStayers;
   private service = FIRST_SERVICE;
   private port = FIRST_STAYER_PORT;
   private firstUsage: Usage[] | undefined;
@@ -81,7 +91,9 @@ class KillSoak {
     private readonly random: SeededRandom,
     private readonly count: number,
     private readonly where: Where,
-  ) {}
+  ) {
+    this.deaths = new DeathsOfStayers(random);
+  }
 
   async run(): Promise<KillReport> {
     const { report } = this;
@@ -111,6 +123,9 @@ class KillSoak {
     this.lasting = new Program();
     await this.lasting.ask(`slow ${SLOW_MS}`);
     await this.openLasting();
+    this.keeper = new Program();
+    await this.keeper.ask(`slow ${SLOWER_MS}`);
+    await this.openKeeper();
     this.watcher = await opened(outside, udpPort, 'alone');
     await this.flow();
     const other = outside.replace(/\d+$/, (last) => String(Number(last) + 1));
@@ -126,18 +141,32 @@ class KillSoak {
     await this.said(this.lasting, `listen ${LASTING_PORT}`, 'listening');
   }
 
+  private openKeeper(): Promise<void> {
+    const { shared, udpPort } = this.where;
+    return this.said(this.keeper, `open ${shared} ${udpPort}`, 'open');
+  }
+
   private async flow(): Promise<void> {
     const number = await this.watcher.ask(`connect ${this.where.shared} ${LASTING_PORT}`);
     await this.said(this.watcher, `flow ${number}`, 'flows');
     this.lastFlowed = 0;
   }
 
-  /** It has become broker in spite of all: it leaves, and comes again, so that others are. */
+  /** One has become broker in spite of all: it leaves, and comes again, so that others are. */
   private async resign(): Promise<void> {
-    await this.said(this.watcher, 'rest', 'rests');
-    await this.said(this.lasting, 'close', 'closed');
-    await this.openLasting();
-    await this.flow();
+    if (await this.presides(this.keeper)) {
+      await this.said(this.keeper, 'close', 'closed');
+      await this.openKeeper();
+    } else if (await this.presides(this.lasting)) {
+      await this.said(this.watcher, 'rest', 'rests');
+      await this.said(this.lasting, 'close', 'closed');
+      await this.openLasting();
+      await this.flow();
+    }
+  }
+
+  private async presides(program: Program): Promise<boolean> {
+    return (await program.ask('presides')) === 'true';
   }
 
   private async comeAndGo(): Promise<void> {
@@ -155,7 +184,7 @@ class KillSoak {
   private async stay(): Promise<void> {
     while (!this.isOver) {
       const port = this.port++;
-      const stayer = await Stayer.open(this.where, port, deathOfStayer(this.random));
+      const stayer = await Stayer.open(this.where, port, this.deaths.next());
       let call: Promise<string> | undefined;
       if (stayer.isOpen) {
         this.stayers.push(stayer);
@@ -254,9 +283,7 @@ class KillSoak {
       return USED <= MOST_USED && stale === 0;
     }, 'slots and services of the killed are free');
     if (report.kills % USAGE_EVERY === 0) await this.checkUsage();
-    if (this.stayers.length === STAYERS && (await this.lasting.ask('presides')) === 'true') {
-      await this.calls.take(() => this.resign());
-    }
+    if (this.stayers.length === STAYERS) await this.calls.take(() => this.resign());
   }
 
   private async table(): Promise<TableUse> {
@@ -264,8 +291,11 @@ class KillSoak {
   }
 
   private async usage(): Promise<Usage[]> {
-    const both = [await this.lasting.ask('usage'), await this.watcher.ask('usage')];
-    return both.map((each) => JSON.parse(each) as Usage);
+    const all: Usage[] = [];
+    for (const program of [this.lasting, this.watcher, this.keeper]) {
+      all.push(JSON.parse(await program.ask('usage')) as Usage);
+    }
+    return all;
   }
 
   /** A descriptor for each place, and for each process that is connected to a broker. */
@@ -288,13 +318,16 @@ class KillSoak {
       this.expect(rss <= MOST_GROWTH_BYTES.rss, `${rss} bytes more are resident`);
       this.expect(heap <= MOST_GROWTH_BYTES.heap, `${heap} bytes more are in use`);
     });
+    const kept = usage[2]!.heapBytes - this.firstUsage[2]!.heapBytes;
+    report.growth.keeperHeapBytes = Math.max(report.growth.keeperHeapBytes, kept);
+    this.expect(kept <= MOST_GROWTH_BYTES.heapOfKeeper, `${kept} bytes more are kept`);
   }
 
-  /** All are killed but the lasting one: it is the broker, and has the device for itself. */
+  /** All are killed but the lasting one and the keeper: they have the device for themselves. */
   private async checkEnd(): Promise<void> {
     await this.until(async () => {
       const { USED, RESTING, stale } = await this.table();
-      return USED === 1 && RESTING === 0 && stale === 0;
+      return USED === 2 && RESTING === 0 && stale === 0;
     }, 'no slot rests, or is lost');
     await this.checkUsage();
     await this.checkAfterKill();

@@ -7,9 +7,12 @@ import { gidFromIp, silentLogger, type SpiError } from '../../core/spi/index.js'
 import { joinSharedAddress } from '../../providers/softroce/group-port.js';
 import { DeadlyAddon, deathOf } from './deadly-addon.js';
 
+const SLOW_MS = 3_000;
 const [, , address = '', port = '0', service = '0', ...death] = process.argv;
 const gids = [gidFromIp(address)];
-new DeadlyAddon(deathOf(death));
+// It has no device that could read what comes to a broker, or send a DREQ: others are that, as long
+// as there is one.
+new DeadlyAddon(deathOf(death)).beSlow(SLOW_MS);
 for (;;) {
   try {
     const group = await joinSharedAddress({

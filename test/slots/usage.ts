@@ -25,7 +25,10 @@ export interface Usage {
 }
 
 export interface TableUse extends Readonly<Record<SlotState, number>> {
-  /** Listeners, classes and blocks of connections of slots that no process has. */
+  /**
+   * Listeners and classes of slots that no process has, and blocks of connections of those that do
+   * not rest either.
+   */
   readonly stale: number;
 }
 
@@ -52,14 +55,15 @@ export function tableOf(memory: ArrayBuffer): TableUse {
   assert.ok(table, 'a table');
   const use = { FREE: 0, USED: 0, RESTING: 0, stale: 0 };
   for (let slot = 0; slot < MAX_SLOTS; slot++) use[table.stateOf(slot)]++;
-  for (const [at, words, count] of [
-    [LISTENERS.AT, LISTENERS.WORDS, LISTENERS.COUNT],
-    [CLASSES.AT, CLASSES.WORDS, CLASSES.COUNT],
-    [BLOCKS.AT, 1, BLOCKS.COUNT],
+  for (const [at, words, count, states] of [
+    [LISTENERS.AT, LISTENERS.WORDS, LISTENERS.COUNT, ['USED']],
+    [CLASSES.AT, CLASSES.WORDS, CLASSES.COUNT, ['USED']],
+    [BLOCKS.AT, 1, BLOCKS.COUNT, ['USED', 'RESTING']],
   ] as const) {
     for (let i = 0; i < count; i++) {
       const owner = table.ownerAt(at + i * words);
-      if (owner !== undefined && table.stateOf(owner) !== 'USED') use.stale++;
+      const state = owner === undefined ? undefined : table.stateOf(owner);
+      if (state !== undefined && !states.some((each) => each === state)) use.stale++;
     }
   }
   return use;

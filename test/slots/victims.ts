@@ -28,11 +28,13 @@ const OF_COMERS: readonly Step[] = [
 ];
 /** What a broker does while others come and go, are called and are killed. */
 const OF_BROKERS: readonly Step[] = [
+  // In the beginning only: later ones get slots that have sockets already.
+  'binds',
+  'binds',
   'listens',
   'steers',
   'accepts',
   'takes HELLO',
-  'binds',
   'wakes',
   'sends PLACE',
   'sends SLOT',
@@ -60,10 +62,18 @@ function deathBySeed(random: SeededRandom, steps: readonly Step[], most: number)
 
 export const deathOfComer = (random: SeededRandom): Death => deathBySeed(random, OF_COMERS, 2);
 
-export function deathOfStayer(random: SeededRandom): Death {
-  return random.percent(75)
-    ? deathBySeed(random, OF_BROKERS, 4)
-    : deathBySeed(random, OF_MEMBERS, 1);
+/** Brokers are few: their steps have their turn, so that none is left out by chance. */
+export class DeathsOfStayers {
+  private turn = 0;
+
+  constructor(private readonly random: SeededRandom) {}
+
+  next(): Death {
+    const { random } = this;
+    if (this.turn > 1 && random.percent(25)) return deathBySeed(random, OF_MEMBERS, 1);
+    const step = OF_BROKERS[this.turn++ % OF_BROKERS.length]!;
+    return deathBySeed(random, [step], 2);
+  }
 }
 
 export interface Where {
