@@ -4,7 +4,7 @@
  * the caller that says it; the others carry on.
  */
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
 import { gidFromIp, RQE, SGE } from '../../core/spi/index.js';
 import type { UnixSocket } from '../../providers/host/index.js';
@@ -18,7 +18,7 @@ import {
 import { queueRings, queueRingsBytes } from '../../providers/softroce/xrc-host/rings.js';
 import { killAll } from '../slots/programs.js';
 import { patience, paused } from '../support/patience.js';
-import { attached, hostsOf, type Reach, World } from './world.js';
+import { attached, hostNameOf, hostsOf, type Reach, World } from './world.js';
 
 const SEED = 31;
 /** At a time: as many as a listener lets wait. */
@@ -65,9 +65,7 @@ describe('the host of an XRC domain is said what none of ours says', function ()
   before(async () => {
     reach = await world.reach();
     await reach.second.ask(`register ${reach.target}`);
-    const [host] = hostsOf(reach.address);
-    const [, , task = ''] = readFileSync(`/proc/${host}/cmdline`, 'utf8').split('\0');
-    ({ name } = JSON.parse(task) as { name: string });
+    name = hostNameOf(reach.address);
   });
   afterEach(async () => {
     const { first, sender, srqns } = reach;

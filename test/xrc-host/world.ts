@@ -115,6 +115,12 @@ export function hostsOf(address: string): number[] {
     });
 }
 
+/** By which they listen; the one host there is. */
+export function hostNameOf(address: string): string {
+  const [, , task = ''] = commandOf(hostsOf(address)[0] ?? 0).split('\0');
+  return (JSON.parse(task) as { name: string }).name;
+}
+
 function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
