@@ -26,7 +26,7 @@ async function sendersOf(member: Datagrams, options: Options): Promise<string[]>
     if (lengthBytes !== sizeBytes) {
       throw new Error(`a datagram of ${lengthBytes} bytes, not ${sizeBytes}: use -S`);
     }
-    // mckey's senders say who they are.
+    // A sender of mckey tells its queue pair number as immediate data.
     if (immediate !== source.qpn) {
       throw new Error(`${source.address} says it is queue pair ${immediate}, not ${source.qpn}`);
     }

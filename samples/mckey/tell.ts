@@ -1,4 +1,4 @@
-/** The sender: every endpoint sends its datagrams to the group, and learns nothing of who hears. */
+/** The sender: every endpoint sends its datagrams to the group, and learns nothing of members. */
 import { type Ia, UdEp } from 'dapl';
 import { datagrams } from 'dapl/flow';
 

@@ -1,18 +1,8 @@
 /** Endpoints for unreliable datagrams: resolving, sending, who a datagram came from. */
 import assert from 'node:assert/strict';
-import {
-  CompletionFlags,
-  DatDto,
-  type DatagramEvent,
-  DatDtoStatus,
-  DatError,
-  type Evd,
-  type Ia,
-  type Lmr,
-  UdEp,
-  type UdEpAttributes,
-} from 'dapl';
+import { CompletionFlags, DatDto, type DatagramEvent, DatDtoStatus, DatError, UdEp } from 'dapl';
 import { group } from './behaviour.js';
+import { type Side, side } from './datagram-scene.js';
 import type { CompliancePair } from './fixture.js';
 import { mtuBytes } from './peer.js';
 import { PATIENCE_MS } from './patience.js';
@@ -20,19 +10,6 @@ import { PATIENCE_MS } from './patience.js';
 const CONN_QUAL = 7472;
 const { GRH_BYTES } = UdEp;
 const { SUCCESS } = DatDtoStatus;
-
-interface Side {
-  readonly ep: UdEp;
-  readonly evd: Evd;
-  readonly lmr: Lmr;
-}
-
-function side(ia: Ia, attributes: Partial<UdEpAttributes> = {}): Side {
-  const pz = ia.createPz();
-  const evd = ia.createEvd({ qlen: 256 });
-  const ep = ia.createUdEndpoint({ pz, recvEvd: evd, requestEvd: evd, attributes });
-  return { ep, evd, lmr: ia.allocate(1 << 16, { pz }) };
-}
 
 async function next({ evd }: Side): Promise<DatagramEvent> {
   const { event } = await evd.wait({ timeoutMs: PATIENCE_MS });

@@ -1,17 +1,9 @@
 /** Datagrams to multicast groups: each member has its copy, and nothing else has one. */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
-import {
-  CompletionFlags,
-  DatDtoStatus,
-  type Evd,
-  type Ia,
-  type Lmr,
-  nameOf,
-  UdEp,
-  type UdEpAttributes,
-} from 'dapl';
+import { CompletionFlags, DatDtoStatus, type Ia, nameOf, UdEp, type UdEpAttributes } from 'dapl';
 import { type Claim, group } from './behaviour.js';
+import { type Side, side } from './datagram-scene.js';
 import type { CompliancePair } from './fixture.js';
 import { mtuBytes, refuses, settle } from './peer.js';
 import { PATIENCE_MS } from './patience.js';
@@ -21,19 +13,6 @@ const SLOT_BYTES = 256;
 const UD_SEND_ONLY = 0x64;
 /** In the BTH: IBTA 9.2. */
 const DESTINATION_QPN = 5;
-
-interface Side {
-  readonly ep: UdEp;
-  readonly evd: Evd;
-  readonly lmr: Lmr;
-}
-
-function side(ia: Ia, attributes: Partial<UdEpAttributes> = {}): Side {
-  const pz = ia.createPz();
-  const evd = ia.createEvd({ qlen: 256 });
-  const ep = ia.createUdEndpoint({ pz, recvEvd: evd, requestEvd: evd, attributes });
-  return { ep, evd, lmr: ia.allocate(1 << 16, { pz }) };
-}
 
 /** An endpoint with receives that has joined. */
 function member(ia: Ia, address: string, attributes: Partial<UdEpAttributes> = {}): Side {
