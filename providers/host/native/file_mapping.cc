@@ -80,8 +80,8 @@ napi_value mapFile(napi_env env, napi_callback_info info) {
   if (data == MAP_FAILED) return fail(env, codeOf(errno), strerror(errno));
 
   Mapping* mapping = new Mapping{data, bytes};
-  napi_value buffer;
-  napi_value view;
+  napi_value buffer = nullptr;
+  napi_value view = nullptr;
   if (napi_create_external_arraybuffer(env, data, bytes, unmap, mapping, &buffer) != napi_ok) {
     unmap(env, nullptr, mapping);
     return fail(env, "EOPNOTSUPP", "this runtime allows no memory from outside of its heap");

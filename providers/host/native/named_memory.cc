@@ -365,7 +365,7 @@ napi_value shareMemory(napi_env env, napi_callback_info info) {
     return fail(env, failure);
   }
   Mapping* const mapping = new Mapping{text, data, size};
-  napi_value buffer;
+  napi_value buffer = nullptr;
   if (napi_create_external_arraybuffer(env, data, size, unmap, mapping, &buffer) != napi_ok) {
     unmap(env, nullptr, mapping);
     return fail(env, {EOPNOTSUPP, "this runtime allows no memory from outside of its heap"});
@@ -379,7 +379,7 @@ napi_value memoryDescriptor(napi_env env, napi_callback_info info) {
   napi_get_cb_info(env, info, &count, &argument, nullptr, nullptr);
   const int descriptor = NamedMemories::ofProcess().descriptorOf(toName(env, argument));
   if (descriptor < 0) return fail(env, {ENOENT, "there is no memory of that name here"});
-  napi_value number;
+  napi_value number = nullptr;
   napi_create_int32(env, descriptor, &number);
   return number;
 }

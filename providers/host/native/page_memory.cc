@@ -46,7 +46,7 @@ napi_value allocatePages(napi_env env, napi_callback_info info) {
 #ifdef MADV_HUGEPAGE
   madvise(data, bytes, MADV_HUGEPAGE);  // without them it is memory all the same
 #endif
-  napi_value buffer;
+  napi_value buffer = nullptr;
   if (napi_create_external_arraybuffer(env, data, static_cast<size_t>(length), unmap,
                                        reinterpret_cast<void*>(bytes), &buffer) == napi_ok) {
     return buffer;

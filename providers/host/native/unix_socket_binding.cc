@@ -19,7 +19,7 @@ napi_value fail(napi_env env, int error) {
 }
 
 napi_value number(napi_env env, double value) {
-  napi_value result;
+  napi_value result = nullptr;
   napi_create_double(env, value, &result);
   return result;
 }
@@ -89,12 +89,12 @@ class UnixSocket {
   void tell() {
     napi_handle_scope scope;
     napi_open_handle_scope(env_, &scope);
-    napi_value global, function, result;
+    napi_value global = nullptr, function = nullptr, result = nullptr;
     napi_get_global(env_, &global);
     napi_get_reference_value(env_, onReadable_, &function);
     if (napi_make_callback(env_, nullptr, global, function, 0, nullptr, &result) ==
         napi_pending_exception) {
-      napi_value error;
+      napi_value error = nullptr;
       napi_get_and_clear_last_exception(env_, &error);
       napi_fatal_exception(env_, error);
     }
@@ -129,18 +129,24 @@ struct SocketMethod {
 template <size_t kCount>
 napi_value socketObject(napi_env env, int fd, const SocketMethod (&methods)[kCount]) {
   UnixSocket* const socket = new UnixSocket(env, fd);
-  napi_value object;
+  napi_value object = nullptr;
   napi_create_object(env, &object);
+  socket->retain();
   for (const SocketMethod& method : methods) {
-    napi_value function;
-    napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, socket, &function);
-    napi_set_named_property(env, object, method.name, function);
+    napi_value function = nullptr;
+    // Refused to a thread that has been ended meanwhile.
+    if (napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, socket,
+                             &function) != napi_ok) {
+      break;
+    }
     socket->retain();
     napi_add_finalizer(
         env, function, socket,
         [](napi_env, void* data, void*) { static_cast<UnixSocket*>(data)->drop(); }, nullptr,
         nullptr);
+    napi_set_named_property(env, object, method.name, function);
   }
+  socket->drop();
   return object;
 }
 
@@ -155,7 +161,7 @@ napi_value sendOn(napi_env env, napi_callback_info info) {
   if (count > kMaxDescriptors) return fail(env, EMSGSIZE);
   int descriptors[kMaxDescriptors];
   for (uint32_t i = 0; i < count; i++) {
-    napi_value element;
+    napi_value element = nullptr;
     int32_t value = -1;
     napi_get_element(env, call.arguments[1], i, &element);
     napi_get_value_int32(env, element, &value);
@@ -163,7 +169,7 @@ napi_value sendOn(napi_env env, napi_callback_info info) {
   }
   const int result = sendMessage(call.socket->fd(), bytes, length, descriptors, count);
   if (result != 0 && result != -EAGAIN) return fail(env, -result);
-  napi_value sent;
+  napi_value sent = nullptr;
   napi_get_boolean(env, result == 0, &sent);
   return sent;
 }
@@ -173,15 +179,19 @@ napi_value receiveFrom(napi_env env, const UnixSocket& from, bool keep) {
   Message message;
   const int result = receiveMessage(from.fd(), &message);
   if (result == -EAGAIN) return nullptr;
-  napi_value object;
+  napi_value object = nullptr;
   if (result == -EPIPE) {
     napi_get_null(env, &object);
     return object;
   }
   if (result != 0) return fail(env, -result);
   void* room = nullptr;
-  napi_value buffer, bytes, descriptors;
-  napi_create_arraybuffer(env, message.length, &room, &buffer);
+  napi_value buffer = nullptr, bytes = nullptr, descriptors = nullptr;
+  if (napi_create_arraybuffer(env, message.length, &room, &buffer) != napi_ok) {
+    // The thread has been ended meanwhile: what has come for it is lost with it.
+    for (size_t i = 0; i < message.descriptorCount; i++) close(message.descriptors[i]);
+    return nullptr;
+  }
   memcpy(room, message.bytes, message.length);
   napi_create_typedarray(env, napi_uint8_array, message.length, buffer, 0, &bytes);
   napi_create_array_with_length(env, message.descriptorCount, &descriptors);
@@ -214,11 +224,11 @@ napi_value identityOfPeer(napi_env env, napi_callback_info info) {
   PeerIdentity identity;
   const int result = identityOf(call.socket->fd(), &identity);
   if (result != 0) return fail(env, -result);
-  napi_value object;
+  napi_value object = nullptr;
   napi_create_object(env, &object);
   napi_set_named_property(env, object, "pid", number(env, identity.pid));
   napi_set_named_property(env, object, "uid", number(env, identity.uid));
-  napi_value own;
+  napi_value own = nullptr;
   napi_get_boolean(env, isOwnUser(identity), &own);
   napi_set_named_property(env, object, "isOwnUser", own);
   return object;

@@ -21,7 +21,7 @@ napi_value findLinkOf(napi_env env, napi_callback_info info) {
   const Bytes gid = toBytes(env, call.arguments[0]);
   Link link;
   if (gid.length != 16 || !findLink(gid.data, &link)) return nullptr;
-  napi_value result;
+  napi_value result = nullptr;
   napi_create_array_with_length(env, 2, &result);
   napi_set_element(env, result, 0, number(env, link.mtuBytes));
   napi_set_element(env, result, 1, number(env, link.scopeId));
@@ -32,12 +32,12 @@ napi_value findLinkOf(napi_env env, napi_callback_info info) {
 napi_value crc32VariantNames(napi_env env, napi_callback_info) {
   size_t count;
   const Crc32Variant* variants = crc32Variants(&count);
-  napi_value result;
+  napi_value result = nullptr;
   napi_create_array(env, &result);
   uint32_t index = 0;
   for (size_t i = 0; i < count; i++) {
     if (!variants[i].available) continue;
-    napi_value name;
+    napi_value name = nullptr;
     napi_create_string_utf8(env, variants[i].name, NAPI_AUTO_LENGTH, &name);
     napi_set_element(env, result, index++, name);
   }
@@ -131,7 +131,7 @@ napi_value initialize(napi_env env, napi_value exports) {
   std::vector<Method> functions(std::begin(kFunctions), std::end(kFunctions));
   functions.insert(functions.end(), kGroupFunctions, kGroupFunctions + kGroupFunctionCount);
   for (const Method& method : functions) {
-    napi_value function;
+    napi_value function = nullptr;
     napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, nullptr, &function);
     napi_set_named_property(env, exports, method.name, function);
   }

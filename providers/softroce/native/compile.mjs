@@ -26,7 +26,10 @@ const nodeInclude = [
 const headers = apiHeaders() ?? nodeInclude;
 
 const commonFlags = ['-O3', '-g', '-fPIC', '-shared', '-fvisibility=hidden', '-Wall', '-Wextra'];
+// An addon stays where it is, though Node.js unloads it with the last thread that has loaded it: a
+// thread and signal handlers of the process are in it.
 const addonFlags = [
+  ...(process.platform === 'linux' ? ['-Wl,-z,nodelete'] : []),
   '-DNAPI_VERSION=9',
   '-DNODE_GYP_MODULE_NAME=dapl',
   ...(headers ? [`-isystem${headers}`] : []),

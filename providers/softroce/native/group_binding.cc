@@ -120,7 +120,7 @@ napi_value createSharedTable(napi_env env, napi_callback_info info) {
   const int descriptor = createSharedMemory(name, bytes, false, &data);
   if (descriptor < 0) return fail(env, -descriptor);
   keepDescriptor(env, descriptor);
-  napi_value memory, table;
+  napi_value memory = nullptr, table = nullptr;
   if (!wrap(env, data, bytes, &memory)) {
     closeKept(env, descriptor);
     return fail(env, EOPNOTSUPP);
@@ -139,7 +139,7 @@ napi_value mapSharedTable(napi_env env, napi_callback_info info) {
   if (checkSharedMemory(descriptor, bytes) != 0) return fail(env, EINVAL);
   void* const data = mapSharedMemory(descriptor, bytes, true);
   if (!data) return fail(env, errno);
-  napi_value memory;
+  napi_value memory = nullptr;
   return wrap(env, data, bytes, &memory) ? memory : fail(env, EOPNOTSUPP);
 }
 
@@ -148,7 +148,7 @@ napi_value socketUsersOf(napi_env env, napi_callback_info info) {
   const Call<2> call(env, info);
   SocketAddress address;
   toSocketAddress(toEndpoint(env, call.arguments[0], call.arguments[1]), 0, &address);
-  napi_value users;
+  napi_value users = nullptr;
   napi_create_array(env, &users);
   uint32_t index = 0;
   for (const uint32_t user : socketUsers(address)) {

@@ -1,4 +1,5 @@
-// Between JavaScript values and ours.
+// Between JavaScript values and ours. A worker thread may be ended while a call is under way: from
+// then on the runtime makes nothing any more, so what it was to make is null, and the call returns.
 #pragma once
 
 #include <node_api.h>
@@ -23,13 +24,13 @@ inline napi_value throwRange(napi_env env, const std::string& message) {
 }
 
 inline napi_value number(napi_env env, double value) {
-  napi_value result;
+  napi_value result = nullptr;
   napi_create_double(env, value, &result);
   return result;
 }
 
 inline napi_value unsignedNumber(napi_env env, uint32_t value) {
-  napi_value result;
+  napi_value result = nullptr;
   napi_create_uint32(env, value, &result);
   return result;
 }

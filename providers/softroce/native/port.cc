@@ -421,14 +421,15 @@ void Port::tellReport(const Report& report) {
   napi_handle_scope scope;
   napi_open_handle_scope(env_, &scope);
   void* bytes = nullptr;
-  napi_value buffer, arguments[4];
+  napi_value buffer = nullptr, arguments[4] = {};
   // A thread that ends makes no objects any more, and its loop turns a last time nevertheless.
-  if (napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer) != napi_ok) {
+  if (napi_create_arraybuffer(env_, sizeof(report.gid), &bytes, &buffer) != napi_ok ||
+      napi_create_typedarray(env_, napi_uint8_array, sizeof(report.gid), buffer, 0,
+                             &arguments[0]) != napi_ok) {
     napi_close_handle_scope(env_, scope);
     return;
   }
   memcpy(bytes, report.gid, sizeof(report.gid));
-  napi_create_typedarray(env_, napi_uint8_array, sizeof(report.gid), buffer, 0, &arguments[0]);
   napi_create_uint32(env_, static_cast<uint32_t>(report.type), &arguments[1]);
   napi_create_uint32(env_, report.value, &arguments[2]);
   napi_create_uint32(env_, report.mtuBytes, &arguments[3]);
@@ -440,12 +441,12 @@ void Port::call(napi_ref reference, size_t count, const napi_value* arguments) {
   if (!reference) return;
   napi_handle_scope scope;
   napi_open_handle_scope(env_, &scope);
-  napi_value global, function, result;
+  napi_value global = nullptr, function = nullptr, result = nullptr;
   napi_get_global(env_, &global);
   napi_get_reference_value(env_, reference, &function);
   if (napi_make_callback(env_, nullptr, global, function, count, arguments, &result) ==
       napi_pending_exception) {
-    napi_value error;
+    napi_value error = nullptr;
     napi_get_and_clear_last_exception(env_, &error);
     napi_fatal_exception(env_, error);
   }

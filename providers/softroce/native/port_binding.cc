@@ -31,7 +31,7 @@ const char* codeOf(int error) {
 namespace {
 
 void throwErrno(napi_env env, int error, size_t index) {
-  napi_value code, message, object;
+  napi_value code = nullptr, message = nullptr, object = nullptr;
   napi_create_string_utf8(env, codeOf(error), NAPI_AUTO_LENGTH, &code);
   napi_create_string_utf8(env, strerror(error), NAPI_AUTO_LENGTH, &message);
   napi_create_error(env, code, message, &object);
@@ -134,12 +134,12 @@ napi_value useArena(napi_env env, napi_callback_info info) {
 /// segments(): [number, descriptor, bytes] of each; the descriptors stay the arena's
 napi_value segments(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
-  napi_value all;
+  napi_value all = nullptr;
   napi_create_array(env, &all);
   if (!call.port || !call.port->arena()) return all;
   uint32_t index = 0;
   for (const Arena::Segment& segment : call.port->arena()->segments()) {
-    napi_value one;
+    napi_value one = nullptr;
     napi_create_array_with_length(env, 3, &one);
     napi_set_element(env, one, 0, unsignedNumber(env, segment.number));
     napi_set_element(env, one, 1, number(env, segment.descriptor));
@@ -276,19 +276,24 @@ constexpr Method kPortMethods[] = {
 
 /// Each function keeps the port; with the last of them it goes.
 napi_value portObject(napi_env env, Port* port) {
-  napi_value object;
+  napi_value object = nullptr;
   napi_create_object(env, &object);
+  port->retain();
   std::vector<Method> methods(std::begin(kPortMethods), std::end(kPortMethods));
   methods.insert(methods.end(), kChannelMethods, kChannelMethods + kChannelMethodCount);
   for (const Method& method : methods) {
-    napi_value function;
-    napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, port, &function);
-    napi_set_named_property(env, object, method.name, function);
+    napi_value function = nullptr;
+    if (napi_create_function(env, method.name, NAPI_AUTO_LENGTH, method.callback, port,
+                             &function) != napi_ok) {
+      break;
+    }
     port->retain();
     napi_add_finalizer(
         env, function, port,
         [](napi_env, void* data, void*) { static_cast<Port*>(data)->letGo(); }, nullptr, nullptr);
+    napi_set_named_property(env, object, method.name, function);
   }
+  port->letGo();
   return object;
 }
 

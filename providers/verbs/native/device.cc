@@ -64,7 +64,7 @@ napi_value listDevices(napi_env env, napi_callback_info info) {
   errno = 0;
   ibv_device** list = verbs.ibv_get_device_list(&count);
   if (!list) return number(env, failure());
-  napi_value names;
+  napi_value names = nullptr;
   napi_create_array(env, &names);
   for (int i = 0; i < count; i++) {
     napi_set_element(env, names, static_cast<uint32_t>(i),
@@ -180,7 +180,7 @@ napi_value queryDevice(napi_env env, napi_callback_info info) {
   errno = 0;
   const int error = errnoOf(args.instance().verbs.ibv_query_device(device->context, &attr));
   if (error) return number(env, error);
-  napi_value object;
+  napi_value object = nullptr;
   napi_create_object(env, &object);
   const size_t length = strnlen(attr.fw_ver, sizeof(attr.fw_ver));
   setProperty(env, object, "firmwareVersion", text(env, std::string(attr.fw_ver, length)));
@@ -200,7 +200,7 @@ napi_value queryPort(napi_env env, napi_callback_info info) {
   errno = 0;
   const int error = errnoOf(args.instance().verbs.ibv_query_port(device->context, port, &attr));
   if (error) return number(env, error);
-  napi_value object;
+  napi_value object = nullptr;
   napi_create_object(env, &object);
   const std::pair<const char*, uint32_t> numbers[] = {
       {"state", attr.state},          {"maxMtu", attr.max_mtu},

@@ -25,7 +25,7 @@ napi_value load(napi_env env, napi_callback_info info) {
 napi_value functions(napi_env env, napi_callback_info info) {
   const Args args(env, info);
   const std::string name = args.text(0);
-  napi_value names;
+  napi_value names = nullptr;
   napi_create_array(env, &names);
   uint32_t count = 0;
   for (const SharedLibrary& library : args.instance().libraries) {

@@ -80,7 +80,7 @@ void setProperty(napi_env env, napi_value object, const char* name, napi_value v
 
 void exportFunction(napi_env env, napi_value exports, const char* name, napi_callback callback,
                     void* data) {
-  napi_value function;
+  napi_value function = nullptr;
   napi_create_function(env, name, NAPI_AUTO_LENGTH, callback, data, &function);
   napi_set_named_property(env, exports, name, function);
 }

@@ -58,14 +58,14 @@ void callHandler(Instance& instance, napi_ref function, const double* arguments,
   napi_env env = instance.env;
   napi_handle_scope scope;
   if (napi_open_handle_scope(env, &scope) != napi_ok) return;
-  napi_value callback, global, result, values[8] = {};
+  napi_value callback = nullptr, global = nullptr, result = nullptr, values[8] = {};
   napi_get_reference_value(env, function, &callback);
   napi_get_global(env, &global);
   for (size_t i = 0; i < count && i < 8; i++) values[i] = number(env, arguments[i]);
   napi_make_callback(env, instance.async, global, callback, count, values, &result);
   bool threw = false;
   napi_is_exception_pending(env, &threw);
-  napi_value error;
+  napi_value error = nullptr;
   if (threw && napi_get_and_clear_last_exception(env, &error) == napi_ok) {
     napi_fatal_exception(env, error);
   }

@@ -119,7 +119,7 @@ napi_value Arena::bufferOf(napi_env env, Chunk* chunk, uint64_t offset, uint64_t
     buffer->arena->release();
     delete buffer;
   };
-  napi_value value;
+  napi_value value = nullptr;
   if (napi_create_external_arraybuffer(env, chunk->segment.data + offset, bytes, giveBack, buffer,
                                        &value) == napi_ok) {
     return value;

@@ -19,7 +19,7 @@ void set(napi_env env, napi_value object, const char* name, napi_value value) {
 }
 
 napi_value bigint(napi_env env, uint64_t value) {
-  napi_value result;
+  napi_value result = nullptr;
   napi_create_bigint_uint64(env, value, &result);
   return result;
 }
@@ -46,7 +46,7 @@ napi_value offerChannel(napi_env env, napi_callback_info info) {
       static_cast<uint64_t>(toDouble(env, call.arguments[2])), &channel);
   if (error != 0) return throwCode(env, codeOf(error), strerror(error));
   const Channel::Offer offer = channel->offered();
-  napi_value object;
+  napi_value object = nullptr;
   napi_create_object(env, &object);
   set(env, object, "channel", unsignedNumber(env, channel->number()));
   set(env, object, "generation", bigint(env, offer.generation));

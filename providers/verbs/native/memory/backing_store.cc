@@ -27,7 +27,7 @@ GetBackingStore find(napi_env env) {
 
 std::shared_ptr<void> backingStoreOf(napi_env env, napi_value typedArray) {
   static const GetBackingStore get = find(env);
-  napi_value buffer;
+  napi_value buffer = nullptr;
   bool isPlain = false;
   if (!get ||
       napi_get_typedarray_info(env, typedArray, nullptr, nullptr, nullptr, &buffer, nullptr) !=

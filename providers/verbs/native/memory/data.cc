@@ -5,7 +5,7 @@ namespace {
 
 Instance& hot(napi_env env, napi_callback_info info, uint32_t* argument) {
   size_t count = 1;
-  napi_value value;
+  napi_value value = nullptr;
   void* data = nullptr;
   napi_get_cb_info(env, info, &count, &value, nullptr, &data);
   napi_get_value_uint32(env, value, argument);

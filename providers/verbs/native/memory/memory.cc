@@ -20,7 +20,7 @@ napi_value allocate(napi_env env, napi_callback_info info) {
   const auto length = static_cast<size_t>(bytes);
   void* data = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return number(env, errno);
-  napi_value buffer;
+  napi_value buffer = nullptr;
   void* hint = reinterpret_cast<void*>(length);
   if (napi_create_external_arraybuffer(env, data, length, unmap, hint, &buffer) != napi_ok) {
     munmap(data, length);
