@@ -48,6 +48,7 @@ describeDevice('verbs without hardware', {
     'atomic',
     'send-with-invalidate',
     'shared-receive-queue',
+    'memory-window',
     'loopback',
     'rdma-read',
   ],

@@ -42,6 +42,9 @@ export interface Completion {
   readonly cookie: number;
   readonly bytes: number;
   readonly immediate: number;
+  readonly flags: number;
+  readonly sourceQpn: number;
+  readonly srqn: number;
   readonly index: number;
   readonly context: number;
 }
@@ -59,13 +62,25 @@ export interface Send {
   readonly signalled?: boolean;
   readonly solicited?: boolean;
   readonly cookie?: number;
+  /** Immediate data, or the key to invalidate. */
   readonly immediate?: number;
   readonly remote?: { readonly address: bigint; readonly rkey: number };
   readonly inline?: Uint8Array;
   readonly compareAdd?: bigint;
   readonly swap?: bigint;
+  readonly bind?: Bind;
   /** Datagrams: address handle, queue pair number and Q_Key. */
   readonly to?: { readonly handle: number; readonly qpn: number; readonly qkey: number };
+}
+
+/** What BIND_MW says. */
+export interface Bind {
+  readonly window: number;
+  readonly rkey: number;
+  /** Of the end's region. */
+  readonly offset: number;
+  readonly length: number;
+  readonly access: number;
 }
 
 export const QKEY = 0x1234_5678;
@@ -235,6 +250,9 @@ export class End {
           cookie: word(CQE.COOKIE_LO),
           bytes: word(CQE.BYTE_LENGTH),
           immediate: word(CQE.IMMEDIATE_OR_INVALIDATE),
+          flags: (control >>> 16) & 0xff,
+          sourceQpn: word(CQE.SOURCE_QPN),
+          srqn: word(CQE.SRQN),
           index: word(CQE.WQE_INDEX),
           context: word(CQE.QP_CONTEXT),
         });
@@ -278,6 +296,7 @@ export class End {
     words[at + SQE.COMPARE_ADD_HI] = Number(compareAdd >> 32n);
     words[at + SQE.SWAP_LO] = Number(swap & 0xffffffffn);
     words[at + SQE.SWAP_HI] = Number(swap >> 32n);
+    if (request.bind !== undefined) this.writeBind(words, at, request.bind);
     if (to !== undefined) words.set([to.handle, to.qpn, to.qkey], at + SQE.ADDRESS_HANDLE);
     if (inline !== undefined) {
       const { buffer, byteOffset } = words;
@@ -285,6 +304,18 @@ export class End {
       return;
     }
     pieces.forEach((piece, i) => this.writePiece(words, at + SQE.SEGMENTS + i * SGE.WORDS, piece));
+  }
+
+  private writeBind(words: Uint32Array, at: number, bind: Bind): void {
+    const address = this.address(bind.offset);
+    words[at + SQE.REMOTE_ADDRESS_LO] = Number(address & 0xffffffffn);
+    words[at + SQE.REMOTE_ADDRESS_HI] = Number(address >> 32n);
+    words[at + SQE.BIND_LENGTH_LO] = bind.length;
+    words[at + SQE.BIND_LENGTH_HI] = 0;
+    words[at + SQE.BIND_WINDOW] = bind.window;
+    words[at + SQE.BIND_REGION_LKEY] = this.region.lkey;
+    words[at + SQE.BIND_ACCESS] = bind.access;
+    words[at + SQE.BIND_RKEY] = bind.rkey;
   }
 
   private writeReceive(
