@@ -388,7 +388,10 @@ export interface SharedReceiveQueueInit {
 }
 
 export interface SharedReceiveQueue {
-  /** 24 bits; what an XRC sender addresses. */
+  /**
+   * What an XRC sender addresses: 24 bits. Of another queue a number that no queue of the device
+   * has, and not 0: completions name it by that.
+   */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
   /** Entries that no queue pair has taken; absent when the provider cannot tell. */

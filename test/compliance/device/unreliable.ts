@@ -32,6 +32,52 @@ export const unreliable = deviceGroup('Unreliable', (claim) => {
   );
 
   claim(
+    'a message that finds no receive, or one too small, is gone, and the next one comes',
+    async (world) => {
+      const { a, b } = world.connected({ type: QpType.UC });
+      const pieces = [{ offset: 0, length: 64 }];
+      a.send({ pieces });
+      assert.deepEqual(await world.statuses(a, 1), ['SUCCESS']);
+      await world.quiet();
+      b.receive({ offset: 0, length: 8, cookie: 1 }, { offset: 64, length: 64, cookie: 2 });
+      a.send({ pieces }, { pieces: [{ offset: 0, length: 8 }] }, { pieces });
+      assert.deepEqual(await world.statuses(a, 3), ['SUCCESS', 'SUCCESS', 'SUCCESS']);
+      assert.deepEqual(
+        (await world.completions(b, 2)).map(({ cookie, bytes }) => [cookie, bytes]),
+        [
+          [1, 8],
+          [2, 64],
+        ],
+      );
+    },
+    ['uc'],
+  );
+
+  claim(
+    'a request that cannot be sent stops sending until RTS, and leaves receiving alone',
+    async (world) => {
+      const { a, b } = world.connected({ type: QpType.UC });
+      const pieces = [{ offset: 0, length: 8 }];
+      const bad = [{ ...pieces[0]!, lkey: a.region.lkey ^ 0x5a5a }];
+      a.receive({ offset: 0, length: 64, cookie: 5 });
+      a.send({ pieces: bad }, { pieces });
+      assert.deepEqual(await world.statuses(a, 2), ['LOC_PROT_ERR', 'WR_FLUSH_ERR']);
+      assert.equal(a.qp.state, QpState.SQE);
+      b.send({ pieces });
+      assert.deepEqual(
+        (await world.completions(a, 1)).map(({ status, cookie }) => [status, cookie]),
+        [[0, 5]],
+      );
+      a.qp.modify({ state: QpState.RTS });
+      b.receive({ offset: 0, length: 64 });
+      a.send({ pieces });
+      assert.deepEqual(await world.statuses(b, 2), ['SUCCESS', 'SUCCESS']);
+      assert.deepEqual(await world.statuses(a, 1), ['SUCCESS']);
+    },
+    ['uc'],
+  );
+
+  claim(
     'a datagram comes with room for a GRH in front',
     async (world) => {
       const { a, b } = datagrams(world);
