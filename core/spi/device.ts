@@ -165,7 +165,10 @@ export interface ProtectionDomain {
    * a device needs iova and memory to agree modulo its page
    */
   registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion;
-  /** @throws SpiError('EBUSY') while regions, windows or queue pairs belong to it */
+  /**
+   * @throws SpiError('EBUSY') while regions, windows, queue pairs, shared receive queues or address
+   * handles belong to it
+   */
   destroy(): void;
 }
 

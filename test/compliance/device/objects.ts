@@ -10,7 +10,7 @@ export const objects = deviceGroup('Objects', (claim) => {
     assert.ok(name.length > 0);
     assert.equal(gids[0]?.length, 16);
     assert.ok([256, 512, 1024, 2048, 4096].includes(attributes.activeMtuBytes));
-    assert.ok(attributes.maxQueuePairWr >= 16 && attributes.maxSge >= 1);
+    assert.ok(attributes.maxQueuePairWr >= 64 && attributes.maxSge >= 2);
     assert.ok(capabilities.has('rc'));
   });
 
