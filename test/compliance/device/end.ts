@@ -83,6 +83,9 @@ export interface Bind {
   readonly access: number;
 }
 
+/** What core notes in entries, for itself: all behaviours have it there. */
+export const NOTES = { send: 0xa5, receive: 0xdead_beef } as const;
+
 export const QKEY = 0x1234_5678;
 
 export class End {
@@ -282,7 +285,8 @@ export class End {
       (signalled ? WrFlags.SIGNALED : 0) |
       (solicited ? WrFlags.SOLICITED : 0) |
       (inline ? WrFlags.INLINE : 0);
-    words[at + SQE.CONTROL] = opcode | (flags << 8) | ((inline ? 0 : pieces.length) << 16);
+    const segments = inline ? 0 : pieces.length;
+    words[at + SQE.CONTROL] = opcode | (flags << 8) | (segments << 16) | (NOTES.send << 24);
     words[at + SQE.INLINE_LENGTH] = inline?.length ?? 0;
     words[at + SQE.COOKIE_LO] = request.cookie ?? 0;
     words[at + SQE.COOKIE_HI] = 0;
@@ -323,7 +327,7 @@ export class End {
     at: number,
     { cookie = 0, ...piece }: Piece & { readonly cookie?: number },
   ): void {
-    words.set([1, 0, cookie, 0], at + RQE.NUM_SGE);
+    words.set([1, NOTES.receive, cookie, 0], at + RQE.NUM_SGE);
     this.writePiece(words, at + RQE.SEGMENTS, piece);
   }
 

@@ -1,6 +1,7 @@
 /** What a reliable connection carries. */
 import assert from 'node:assert/strict';
-import { WcOpcode, WrOpcode } from 'dapl/spi';
+import { RQE, SQE, WcOpcode, WrOpcode } from 'dapl/spi';
+import { NOTES } from './end.js';
 import { deviceGroup } from './world.js';
 
 const SIZES = [0, 1, 3, 64, 255, 1024, 4097, 20_000];
@@ -139,6 +140,19 @@ export const transferring = deviceGroup('Transferring', (claim) => {
       numbers,
     );
     assert.deepEqual(b.memory.slice(0, 2560), a.memory.slice(0, 2560));
+  });
+
+  claim('what core notes in entries stays as it is', async (world) => {
+    const { a, b } = world.connected();
+    b.receive({ offset: 0, length: 64 });
+    a.send({ pieces: [{ offset: 0, length: 8 }] });
+    await world.completions(a, 1);
+    await world.completions(b, 1);
+    const { sendRing } = a.qp;
+    const receiveRing = b.qp.receiveRing!;
+    const control = sendRing.words[sendRing.wordOf(0) + SQE.CONTROL]!;
+    const flags = receiveRing.words[receiveRing.wordOf(0) + RQE.FLAGS];
+    assert.deepEqual([control >>> 24, flags], [NOTES.send, NOTES.receive]);
   });
 
   claim('rings go round', async (world) => {
