@@ -28,7 +28,7 @@ import { SpiError } from './spi-error.js';
 import { CM, DEVICE, MAD, PACKET_PORT, type Token, XRC } from './tokens.js';
 import type { XrcModule } from './xrc.js';
 
-/** Version of this SDK: a plugin for another major one is refused (docs/spi.md, Versions). */
+/** Version of this SDK: a plugin for another major one is refused (docs/versions.md). */
 export const SDK_VERSION = '1.1.0';
 
 const BRAND = Symbol.for('dapl:plugin');
@@ -71,7 +71,7 @@ export interface PluginMeta<K extends PluginKind = PluginKind> {
   readonly provides: readonly string[];
 }
 
-/** Capabilities that plugins may require and provide; docs/spi.md says what each is. */
+/** Capabilities that plugins may require and provide: what devices can do, and modules. */
 export const CAPABILITIES = [
   'rc',
   'uc',

@@ -165,7 +165,10 @@ export interface ProtectionDomain {
    * a device needs iova and memory to agree modulo its page
    */
   registerMemory(memory: ArrayBufferView, access: number, iova?: bigint): MemoryRegion;
-  /** @throws SpiError('EBUSY') while regions, windows or queue pairs belong to it */
+  /**
+   * @throws SpiError('EBUSY') while regions, windows, queue pairs, shared receive queues or address
+   * handles belong to it
+   */
   destroy(): void;
 }
 
@@ -388,7 +391,10 @@ export interface SharedReceiveQueueInit {
 }
 
 export interface SharedReceiveQueue {
-  /** 24 bits; what an XRC sender addresses. */
+  /**
+   * What an XRC sender addresses: 24 bits. Of another queue a number that no queue of the device
+   * has, and not 0: completions name it by that.
+   */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
   /** Entries that no queue pair has taken; absent when the provider cannot tell. */

@@ -1,6 +1,6 @@
 /**
  * The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. All of it
- * is covered by `SDK_VERSION` (docs/spi.md).
+ * is covered by `SDK_VERSION` (docs/versions.md).
  */
 export * from './address.js';
 export * as kinds from './checks/kinds.js';

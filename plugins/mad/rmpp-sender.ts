@@ -10,6 +10,7 @@ import {
   type Clock,
   MAD_BYTES,
   type MadAddress,
+  type Scheduler,
   Timer,
   type Timers,
   WcStatus,
@@ -45,6 +46,7 @@ export interface RmppSenderServices {
   readonly port: MadPort;
   readonly timers: Timers;
   readonly clock: Clock;
+  readonly scheduler: Scheduler;
   readonly counters: RmppCounters;
   readonly control: RmppControl;
 }
@@ -204,7 +206,14 @@ export class RmppSender implements Transmission {
     if (nowUs < this.ackDeadlineUs) {
       this.probeUs *= 2;
       this.dispatch('probe');
-    } else this.dispatch(this.retriesLeft > 0 ? 'retry' : 'exhausted');
+    } else if (this.retriesLeft > 0) this.dispatch('retry');
+    // That reports the send, and a timer may expire inside a call of the consumer's (`progress`).
+    else this.services.scheduler.defer(() => this.giveUp());
+  }
+
+  /** Unless an ACK has brought it on meanwhile. */
+  private giveUp(): void {
+    if (!this.timer.active) this.dispatch('exhausted');
   }
 
   private dispatch(event: RmppSendEvent): void {

@@ -2,7 +2,7 @@
  * The RMPP transfers of an agent, both ways: finds the one that a MAD belongs to, and answers what
  * belongs to none (IBTA 13.6; Linux ib_mad's rules; wire facts 3.5).
  */
-import type { Clock, Logger, MadAddress, Timers } from '../../core/spi/index.js';
+import type { Clock, Logger, MadAddress, Scheduler, Timers } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';
 import { RmppControl } from './rmpp-control.js';
 import type { RmppCounters } from './rmpp-counters.js';
@@ -29,6 +29,7 @@ export interface RmppServices {
   readonly port: MadPort;
   readonly timers: Timers;
   readonly clock: Clock;
+  readonly scheduler: Scheduler;
   readonly logger: Logger;
   readonly counters: RmppCounters;
   readonly allowance: RmppAllowance;

@@ -55,7 +55,7 @@ export interface TraceOptions {
   readonly write?: (entry: TraceEntry) => void;
   /**
    * Work requests and completions too; default true. Receives of QP1, for management datagrams,
-   * are told when they complete, not when they are posted: a device posts a thousand as it opens.
+   * are told when they complete, not when they are posted: a device posts 512 as it opens.
    */
   readonly requests?: boolean;
 }
@@ -119,7 +119,7 @@ function traced(device: Device, clock: Clock, tell: Tell, requests: boolean): Ov
   });
 }
 
-/** Receives of QP1: a thousand when a device opens, and one more for each MAD that comes. */
+/** Receives of QP1: 512 when a device opens, and one more for each MAD that comes. */
 function isOfManagement({ kind, qpn }: PostedRequest): boolean {
   return kind === 'receive' && qpn === MANAGEMENT_QPN;
 }

@@ -210,7 +210,7 @@ class DgramPort implements SocketPort {
   }
 
   removePath(path: number): void {
-    if (this.pathTable.remove(path)) this.outbox.removePath(path);
+    if (!this.closed && this.pathTable.remove(path)) this.outbox.removePath(path);
   }
 
   joinGroup(group: Gid, localGidIndex: number): number {

@@ -245,7 +245,7 @@ class NativePort implements SocketPort {
   }
 
   removePath(path: number): void {
-    if (this.paths.remove(path)) this.native.removePath(path);
+    if (!this.closed && this.paths.remove(path)) this.native.removePath(path);
   }
 
   /** @throws RangeError when there is no such address; SpiError as `groupError` */

@@ -5,6 +5,8 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { DEVICE_CAPABILITIES } from '../compliance/device/fixture.js';
+import { PORT_CAPABILITIES } from '../compliance/port/fixture.js';
 import { CAPABILITIES } from '../compliance/suite/capabilities.js';
 import { behaviourGroups } from '../compliance/suite/groups.js';
 import { CASE_NAMES } from '../data/case-names.js';
@@ -88,6 +90,24 @@ describe('docs/conformance.md', () => {
     const [, part = ''] = text.split('## Capabilities\n');
     const rows = [...(part.split('\n## ')[0] ?? '').matchAll(/^\| `([\w-]+)`/gm)];
     assert.deepEqual(rows.map(([, name]) => name).sort(), [...CAPABILITIES].sort());
+  });
+
+  it('has the capabilities of devices and of ports', () => {
+    const lists = [...text.matchAll(/ Capabilities: ((?:`[\w-]+`(?:, )?)+)/g)];
+    assert.deepEqual(
+      lists.map(([, list = '']) => spans(list)),
+      [DEVICE_CAPABILITIES, PORT_CAPABILITIES],
+    );
+  });
+
+  it('says how many behaviours need faults', () => {
+    const isFaulty = (need: string): boolean => need === 'cut' || need === 'scripted-faults';
+    const faulty = behaviourGroups
+      .flatMap(({ behaviours }) => behaviours)
+      .filter(({ needs }) => needs.some(isFaulty));
+    const said = `which ${faulty.length} behaviours need`;
+    const guide = readFileSync(join(root, 'docs/guides/write-a-provider-3.md'), 'utf8');
+    assert.deepEqual([text.includes(said), guide.includes(said)], [true, true], said);
   });
 
   it('is complete: behaviours have names of their own', () => {

@@ -77,7 +77,8 @@ export class MadPair {
         this.log.push(request ? `response ${String(request.context)}` : 'receive');
       },
       onSend: ({ handle, status }) => {
-        this.log.push(`${nameOf(WcStatus, status)} ${String(handle.context)}`);
+        const where = this.world.isExpiring ? 'in a timer: ' : '';
+        this.log.push(`${where}${nameOf(WcStatus, status)} ${String(handle.context)}`);
       },
       ...overrides,
     });

@@ -146,7 +146,11 @@ export class RmppPair {
         received.push(mad.data.slice());
         onReceive(mad);
       },
-      onSend: (result) => results.push(resultText(result)),
+      onSend: (result) => {
+        // What is thrown here would be logged, and nothing else.
+        const where = this.pair.world.isExpiring ? 'in a timer: ' : '';
+        results.push(where + resultText(result));
+      },
     });
     return { node, agent, received, results };
   }

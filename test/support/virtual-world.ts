@@ -19,6 +19,11 @@ export class VirtualWorld implements Clock, Timers, Scheduler {
   private readonly active = new Set<TimerEntry>();
   private readonly due: Due[] = [];
   private tasks: (() => void)[] = [];
+  /**
+   * Timers expire at this moment. The consumer is called by none of them: the software HCA has them
+   * expire in `Device.progress` too.
+   */
+  isExpiring = false;
 
   now(): number {
     return this.nowUs;
@@ -105,7 +110,9 @@ export class VirtualWorld implements Clock, Timers, Scheduler {
     for (const timer of [...this.active]) {
       if (timer.deadlineUs > now || !this.active.has(timer)) continue;
       this.stop(timer);
+      this.isExpiring = true;
       timer.expire(now);
+      this.isExpiring = false;
     }
   }
 }

@@ -13,7 +13,7 @@ export const BREACHES = {
   'completion-overrun': 'a completion never takes the place of one that has not been read',
   'notify-unarmed': 'arming is one-shot: a notification follows an arm, and one only',
   'ring-not-ended': 'the rings of a queue pair end with it',
-  'connection-events': 'a connection is established once and ends once; nothing follows its end',
+  'connection-events': 'a connection is established once and ends once; only timewait-exit follows',
   'mad-send-result': 'each MAD that is sent is reported once, before its agent has unregistered',
 } as const satisfies Readonly<Record<string, string>>;
 

@@ -5,8 +5,8 @@
  * has a buffer to itself, the indices are a cache line apart in a control block before the entries;
  * a provider may lay out its rings in other ways. One side produces, the other consumes; an index
  * is stored after the entries it covers are written, and loaded before they are read, with Atomics
- * where the buffer is shared. Words are little-endian, so that a segment has the memory layout of
- * `struct ibv_sge`.
+ * where the buffer is shared. Words are in the machine's byte order, which is little-endian, so
+ * that a segment has the memory layout of `struct ibv_sge`.
  */
 import { outOfRange } from '../checks/index.js';
 

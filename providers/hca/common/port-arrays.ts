@@ -26,7 +26,7 @@ const MTU = kindOf<number>(`one of ${PATH_MTU_BYTES.slice(1).join(', ')}`, (mtu)
 );
 
 /**
- * Whether the port has what the HCA needs of it (docs/spi.md, Packet port).
+ * Whether the port has what the HCA needs of it (docs/packet-port.md).
  * @throws SpiError('EINVAL') naming the member, its length and the least
  */
 export function checkPort(port: PacketPort, { maxSge }: Pick<HcaParameters, 'maxSge'>): void {

@@ -59,6 +59,8 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   /** The consumer's index when it was last looked at: an atomic load costs a call. */
   private consumed = 0;
   private written = 0;
+  /** First word of the completion that was pushed last; -1 when it was lost. */
+  private last = -1;
   private published = 0;
   private solicited = false;
   private armed: number = ARMED.NO;
@@ -95,7 +97,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
       this.consumed = ring.consumer;
       if ((this.written - this.consumed) >>> 0 >= ring.entries) {
         this.overruns += 1;
-        return -1;
+        return (this.last = -1);
       }
     }
     const words = ring.words;
@@ -113,13 +115,12 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     words[at + CQE.QP_CONTEXT] = context;
     this.written = (this.written + 1) >>> 0;
     if ((control & WAKES) !== 0) this.solicited = true;
-    return at;
+    return (this.last = at);
   }
 
   /** Of the datagram that was pushed last. */
   tellSourcePort(port: number): void {
-    const { ring } = this;
-    ring.words[ring.wordOf((this.written - 1) >>> 0) + CQE.SOURCE_PORT] = port;
+    if (this.last >= 0) this.ring.words[this.last + CQE.SOURCE_PORT] = port;
   }
 
   /** Makes what was pushed visible, and tells the owner if the queue is armed for it. */

@@ -1,6 +1,6 @@
 /** Completion queues: arming, room, and the end of it. */
 import assert from 'node:assert/strict';
-import { AsyncEventType } from 'dapl/spi';
+import { AsyncEventType, QpState } from 'dapl/spi';
 import type { End } from './end.js';
 import { deviceGroup, type World } from './world.js';
 
@@ -83,6 +83,20 @@ export const completing = deviceGroup('Completing', (claim) => {
     ['solicited'],
   );
 
+  claim(
+    'arming again for less does not narrow',
+    async (world) => {
+      const { a, b } = world.connected();
+      b.arm();
+      b.arm(true);
+      message(a, b);
+      await arrived(world, a);
+      assert.equal(b.notified, 1);
+      b.take();
+    },
+    ['solicited'],
+  );
+
   claim('a failed completion is worth a notification, solicited or not', async (world) => {
     const { a } = world.connected();
     a.arm(true);
@@ -127,6 +141,7 @@ export const completing = deviceGroup('Completing', (claim) => {
     if (b.cq.ring.entries + 4 >= sends) return;
     await world.until(() => b.cqEvents.length > 0, 'CQ_ERR');
     assert.deepEqual(b.cqEvents, [AsyncEventType.CQ_ERR]);
+    assert.equal(b.qp.state, QpState.ERR);
     b.take();
     a.take();
   });

@@ -42,6 +42,9 @@ export interface Completion {
   readonly cookie: number;
   readonly bytes: number;
   readonly immediate: number;
+  readonly flags: number;
+  readonly sourceQpn: number;
+  readonly srqn: number;
   readonly index: number;
   readonly context: number;
 }
@@ -59,14 +62,29 @@ export interface Send {
   readonly signalled?: boolean;
   readonly solicited?: boolean;
   readonly cookie?: number;
+  /** Immediate data, or the key to invalidate. */
   readonly immediate?: number;
   readonly remote?: { readonly address: bigint; readonly rkey: number };
   readonly inline?: Uint8Array;
   readonly compareAdd?: bigint;
   readonly swap?: bigint;
+  readonly bind?: Bind;
   /** Datagrams: address handle, queue pair number and Q_Key. */
   readonly to?: { readonly handle: number; readonly qpn: number; readonly qkey: number };
 }
+
+/** What BIND_MW says. */
+export interface Bind {
+  readonly window: number;
+  readonly rkey: number;
+  /** Of the end's region. */
+  readonly offset: number;
+  readonly length: number;
+  readonly access: number;
+}
+
+/** What core notes in entries, for itself: all behaviours have it there. */
+export const NOTES = { send: 0xa5, receive: 0xdead_beef } as const;
 
 export const QKEY = 0x1234_5678;
 
@@ -235,6 +253,9 @@ export class End {
           cookie: word(CQE.COOKIE_LO),
           bytes: word(CQE.BYTE_LENGTH),
           immediate: word(CQE.IMMEDIATE_OR_INVALIDATE),
+          flags: (control >>> 16) & 0xff,
+          sourceQpn: word(CQE.SOURCE_QPN),
+          srqn: word(CQE.SRQN),
           index: word(CQE.WQE_INDEX),
           context: word(CQE.QP_CONTEXT),
         });
@@ -264,7 +285,8 @@ export class End {
       (signalled ? WrFlags.SIGNALED : 0) |
       (solicited ? WrFlags.SOLICITED : 0) |
       (inline ? WrFlags.INLINE : 0);
-    words[at + SQE.CONTROL] = opcode | (flags << 8) | ((inline ? 0 : pieces.length) << 16);
+    const segments = inline ? 0 : pieces.length;
+    words[at + SQE.CONTROL] = opcode | (flags << 8) | (segments << 16) | (NOTES.send << 24);
     words[at + SQE.INLINE_LENGTH] = inline?.length ?? 0;
     words[at + SQE.COOKIE_LO] = request.cookie ?? 0;
     words[at + SQE.COOKIE_HI] = 0;
@@ -278,6 +300,7 @@ export class End {
     words[at + SQE.COMPARE_ADD_HI] = Number(compareAdd >> 32n);
     words[at + SQE.SWAP_LO] = Number(swap & 0xffffffffn);
     words[at + SQE.SWAP_HI] = Number(swap >> 32n);
+    if (request.bind !== undefined) this.writeBind(words, at, request.bind);
     if (to !== undefined) words.set([to.handle, to.qpn, to.qkey], at + SQE.ADDRESS_HANDLE);
     if (inline !== undefined) {
       const { buffer, byteOffset } = words;
@@ -287,12 +310,24 @@ export class End {
     pieces.forEach((piece, i) => this.writePiece(words, at + SQE.SEGMENTS + i * SGE.WORDS, piece));
   }
 
+  private writeBind(words: Uint32Array, at: number, bind: Bind): void {
+    const address = this.address(bind.offset);
+    words[at + SQE.REMOTE_ADDRESS_LO] = Number(address & 0xffffffffn);
+    words[at + SQE.REMOTE_ADDRESS_HI] = Number(address >> 32n);
+    words[at + SQE.BIND_LENGTH_LO] = bind.length;
+    words[at + SQE.BIND_LENGTH_HI] = 0;
+    words[at + SQE.BIND_WINDOW] = bind.window;
+    words[at + SQE.BIND_REGION_LKEY] = this.region.lkey;
+    words[at + SQE.BIND_ACCESS] = bind.access;
+    words[at + SQE.BIND_RKEY] = bind.rkey;
+  }
+
   private writeReceive(
     words: Uint32Array,
     at: number,
     { cookie = 0, ...piece }: Piece & { readonly cookie?: number },
   ): void {
-    words.set([1, 0, cookie, 0], at + RQE.NUM_SGE);
+    words.set([1, NOTES.receive, cookie, 0], at + RQE.NUM_SGE);
     this.writePiece(words, at + RQE.SEGMENTS, piece);
   }
 

@@ -1,6 +1,6 @@
 /** A request that fails, and what becomes of those around it. */
 import assert from 'node:assert/strict';
-import { nameOf, QpState, WcStatus, WrOpcode } from 'dapl/spi';
+import { nameOf, QpState, WcOpcode, WcStatus, WrOpcode } from 'dapl/spi';
 import { deviceGroup } from './world.js';
 
 /** No verb has it. */
@@ -86,6 +86,25 @@ export const failing = deviceGroup('Failing', (claim) => {
     await world.quiet();
     assert.ok(!b.take().some(({ status }) => status === 0));
     assert.equal(b.cq.ring.length, 0);
+  });
+
+  claim('a flushed request tells what it was', async (world) => {
+    const { a, b } = world.connected();
+    const remote = { address: b.address(), rkey: b.region.rkey };
+    a.qp.modify({ state: QpState.ERR });
+    a.send(
+      { opcode: WrOpcode.RDMA_WRITE, remote },
+      { opcode: WrOpcode.SEND_WITH_IMM },
+      { opcode: WrOpcode.RDMA_WRITE_WITH_IMM, remote },
+    );
+    a.receive({ offset: 0, length: 8 });
+    const opcodes = (await world.completions(a, 4)).map(({ opcode }) => opcode);
+    assert.deepEqual(opcodes.sort(), [
+      WcOpcode.SEND,
+      WcOpcode.RDMA_WRITE,
+      WcOpcode.RDMA_WRITE,
+      WcOpcode.RECV,
+    ]);
   });
 
   claim('work in ERR is flushed at once', async (world) => {

@@ -13,6 +13,7 @@ export const DEVICE_CAPABILITIES = [
   'send-with-invalidate',
   'shared-receive-queue',
   'memory-window',
+  'multicast',
   /** A queue pair reaches one of its own device. */
   'loopback',
   /** RDMA reads: the attribute `maxInitiatorDepth` is not 0. */

@@ -1,5 +1,6 @@
 /** Objects of a device: what they are made of, and in which order they go. */
 import assert from 'node:assert/strict';
+import { Access } from 'dapl/spi';
 import { MEMORY_BYTES } from './end.js';
 import { deviceGroup } from './world.js';
 
@@ -9,7 +10,7 @@ export const objects = deviceGroup('Objects', (claim) => {
     assert.ok(name.length > 0);
     assert.equal(gids[0]?.length, 16);
     assert.ok([256, 512, 1024, 2048, 4096].includes(attributes.activeMtuBytes));
-    assert.ok(attributes.maxQueuePairWr >= 16 && attributes.maxSge >= 1);
+    assert.ok(attributes.maxQueuePairWr >= 64 && attributes.maxSge >= 2);
     assert.ok(capabilities.has('rc'));
   });
 
@@ -28,6 +29,42 @@ export const objects = deviceGroup('Objects', (claim) => {
     assert.throws(() => a.pd.destroy(), { code: 'EBUSY' });
     a.region.destroy();
     a.pd.destroy();
+  });
+
+  claim(
+    'a domain is not destroyed before its address handles',
+    ({ active }) => {
+      const pd = active.createProtectionDomain();
+      const handle = active.createAddressHandle(pd, { gid: active.gids[0]!, localGidIndex: 0 });
+      assert.throws(() => pd.destroy(), { code: 'EBUSY' });
+      handle.destroy();
+      pd.destroy();
+    },
+    ['ud'],
+  );
+
+  claim('memory that may move, shrink, or is not there is refused', ({ active }) => {
+    const pd = active.createProtectionDomain();
+    const resizable = Reflect.construct(ArrayBuffer, [
+      4096,
+      { maxByteLength: 8192 },
+    ]) as ArrayBuffer;
+    const detached = new Uint8Array(4096);
+    structuredClone(detached.buffer, { transfer: [detached.buffer] });
+    const pooled = Buffer.allocUnsafe(1 + (Buffer.poolSize >>> 4));
+    for (const memory of [new Uint8Array(resizable), detached, pooled]) {
+      assert.throws(() => pd.registerMemory(memory, Access.LOCAL_WRITE), { code: 'EINVAL' });
+    }
+    pd.destroy();
+  });
+
+  claim('a zero-based region begins at 0, whatever address is given', ({ active }) => {
+    const pd = active.createProtectionDomain();
+    const memory = new Uint8Array(active.allocate(MEMORY_BYTES));
+    const region = pd.registerMemory(memory, Access.LOCAL_WRITE | Access.ZERO_BASED, 4096n);
+    assert.equal(region.iova, 0n);
+    region.destroy();
+    pd.destroy();
   });
 
   claim('keys of regions differ', ({ active }) => {

@@ -9,6 +9,7 @@ import { sharing } from './sharing.js';
 import { states } from './states.js';
 import { transferring } from './transferring.js';
 import { unreliable } from './unreliable.js';
+import { windows } from './windows.js';
 import { openWorld, type World } from './world.js';
 
 export const DEVICE_GROUPS = [
@@ -16,6 +17,7 @@ export const DEVICE_GROUPS = [
   states,
   transferring,
   protecting,
+  windows,
   failing,
   completing,
   sharing,

@@ -63,6 +63,14 @@ export const protecting = deviceGroup('Protecting memory', (claim) => {
     ['rdma-read'],
   );
 
+  claim('a piece of a region that is gone fails here', async (world) => {
+    const { a } = world.connected();
+    const { lkey } = a.region;
+    a.region.destroy();
+    a.send({ pieces: [{ offset: 0, length: 8, lkey }] });
+    assert.deepEqual(await world.statuses(a, 1), ['LOC_PROT_ERR']);
+  });
+
   claim('a piece with a wrong local key fails here, and nothing leaves', async (world) => {
     const { a, b } = world.connected();
     b.receive({ offset: 0, length: 64 });

@@ -40,6 +40,61 @@ export const sharing = deviceGroup('Sharing receives', (claim) => {
   );
 
   claim(
+    'has a number that no other one has, by which completions name it',
+    async (world) => {
+      const { a, b } = world.connected({ sharedWr: 8 });
+      const init = { pd: b.pd, maxWr: 4, maxSge: 1, onEvent: () => undefined };
+      const others = [1, 2, 3].map(() => b.device.createSharedReceiveQueue!(init));
+      const numbers = [b.srq!, ...others].map(({ srqn }) => srqn);
+      assert.equal(new Set(numbers).size, 4);
+      assert.ok(!numbers.includes(0), '0 is none');
+      b.receiveShared({ slot: 2, offset: 0, length: 64 });
+      a.send({ pieces: [piece] });
+      assert.equal((await world.completions(b, 1))[0]?.srqn, b.srq?.srqn);
+      assert.equal((await world.completions(a, 1))[0]?.srqn, 0);
+    },
+    needs,
+  );
+
+  claim(
+    'a slot that there is not is refused, and another may stand in its place',
+    async (world) => {
+      const { a, b } = world.connected({ sharedWr: 8 });
+      const { slots, submissions } = b.srq!.ring;
+      b.receiveShared({ slot: 1, offset: 0, length: 64 });
+      const bad = slots.entries + 3;
+      assert.throws(() => b.receiveShared({ slot: bad, offset: 0, length: 64 }), {
+        code: 'EINVAL',
+      });
+      assert.equal(submissions.consumer, 1, 'what was refused stays');
+      submissions.words[submissions.wordOf(1)] = bad & slots.mask;
+      b.srq!.ringDoorbell();
+      assert.equal(submissions.consumer, 2);
+      a.send({ pieces: [piece] }, { pieces: [piece] });
+      const received = await world.completions(b, 2);
+      assert.deepEqual(
+        received.map(({ index }) => index),
+        [1, bad & slots.mask],
+      );
+    },
+    needs,
+  );
+
+  claim(
+    'a message that finds it empty waits for a receive',
+    async (world) => {
+      const { a, b } = world.connected({ sharedWr: 8 });
+      a.send({ pieces: [piece] });
+      await world.quiet();
+      assert.deepEqual([...a.take(), ...b.take()], []);
+      b.receiveShared({ slot: 0, offset: 0, length: 64 });
+      assert.deepEqual(await world.statuses(b, 1), ['SUCCESS']);
+      assert.deepEqual(await world.statuses(a, 1), ['SUCCESS']);
+    },
+    needs,
+  );
+
+  claim(
     'its limit is told once for each arming',
     async (world) => {
       const { a, b } = world.connected({ sharedWr: 8 });

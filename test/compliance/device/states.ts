@@ -42,6 +42,29 @@ export const states = deviceGroup('States', (claim) => {
     assert.deepEqual(await world.statuses(b, 1), ['SUCCESS']);
   });
 
+  claim('a receive in RESET waits until its doorbell is rung again', async (world) => {
+    const { a } = world.ends();
+    const { b } = world.ends();
+    a.qp.modify({ state: QpState.RESET });
+    a.receive({ offset: 0, length: 64, cookie: 8 });
+    assert.equal(a.qp.receiveRing?.consumer, 0);
+    a.toInit();
+    a.qp.ringReceiveDoorbell();
+    for (const [end, peer] of [
+      [a, b],
+      [b, a],
+    ] as const) {
+      end.toRtr(peer);
+      end.toRts();
+    }
+    b.send({ pieces: [{ offset: 0, length: 8 }] });
+    assert.deepEqual(
+      (await world.completions(a, 1)).map(({ cookie }) => cookie),
+      [8],
+    );
+    await world.completions(b, 1);
+  });
+
   claim('ERR flushes sends and receives, each queue in order', async (world) => {
     const { a } = world.connected();
     a.receive(...[1, 2, 3].map((cookie) => ({ offset: 0, length: 64, cookie })));
@@ -80,5 +103,13 @@ export const states = deviceGroup('States', (claim) => {
       [2],
     );
     assert.deepEqual(await world.statuses(a, 1), ['SUCCESS']);
+    a.receive({ offset: 0, length: 64, cookie: 3 });
+    b.send({ pieces: [{ offset: 0, length: 4 }] });
+    assert.deepEqual(
+      (await world.completions(a, 1)).map(({ cookie, index }) => [cookie, index]),
+      [[3, 1]],
+      'indices go on from where they are',
+    );
+    await world.completions(b, 1);
   });
 });

@@ -1,6 +1,7 @@
 /** What a reliable connection carries. */
 import assert from 'node:assert/strict';
-import { WcOpcode, WrOpcode } from 'dapl/spi';
+import { RQE, SQE, WcOpcode, WrOpcode } from 'dapl/spi';
+import { NOTES } from './end.js';
 import { deviceGroup } from './world.js';
 
 const SIZES = [0, 1, 3, 64, 255, 1024, 4097, 20_000];
@@ -45,6 +46,7 @@ export const transferring = deviceGroup('Transferring', (claim) => {
     b.receive({ offset: 0, length: 64 });
     a.send({ inline: Uint8Array.of(1, 2, 3, 4) });
     assert.equal((await world.completions(b, 1))[0]?.bytes, 4);
+    assert.equal((await world.completions(a, 1))[0]?.bytes, 4);
     assert.deepEqual([...b.memory.subarray(0, 4)], [1, 2, 3, 4]);
   });
 
@@ -75,7 +77,7 @@ export const transferring = deviceGroup('Transferring', (claim) => {
     const remote = { address: b.address(100), rkey: b.region.rkey };
     a.send({ opcode: WrOpcode.RDMA_WRITE, pieces: [{ offset: 0, length: 9000 }], remote });
     const [done] = await world.completions(a, 1);
-    assert.deepEqual([done?.status, done?.opcode], [0, WcOpcode.RDMA_WRITE]);
+    assert.deepEqual([done?.status, done?.opcode, done?.bytes], [0, WcOpcode.RDMA_WRITE, 9000]);
     await world.quiet();
     assert.deepEqual(b.memory.slice(100, 9100), a.memory.slice(0, 9000));
     assert.deepEqual([b.memory[99], b.memory[9100]], [0, 0]);
@@ -90,7 +92,7 @@ export const transferring = deviceGroup('Transferring', (claim) => {
       const remote = { address: b.address(40), rkey: b.region.rkey };
       a.send({ opcode: WrOpcode.RDMA_READ, pieces: [{ offset: 0, length: 9000 }], remote });
       const [done] = await world.completions(a, 1);
-      assert.deepEqual([done?.status, done?.opcode], [0, WcOpcode.RDMA_READ]);
+      assert.deepEqual([done?.status, done?.opcode, done?.bytes], [0, WcOpcode.RDMA_READ, 9000]);
       assert.deepEqual(a.memory.slice(0, 9000), b.memory.slice(40, 9040));
     },
     ['rdma-read'],
@@ -109,7 +111,11 @@ export const transferring = deviceGroup('Transferring', (claim) => {
         { opcode: WrOpcode.ATOMIC_CMP_AND_SWP, compareAdd: 12n, swap: 99n, pieces: at(8), remote },
         { opcode: WrOpcode.ATOMIC_CMP_AND_SWP, compareAdd: 12n, swap: 1n, pieces: at(16), remote },
       );
-      assert.deepEqual(await world.statuses(a, 3), ['SUCCESS', 'SUCCESS', 'SUCCESS']);
+      const { FETCH_ADD, COMP_SWAP } = WcOpcode;
+      assert.deepEqual(
+        (await world.completions(a, 3)).map(({ status, opcode, bytes }) => [status, opcode, bytes]),
+        [FETCH_ADD, COMP_SWAP, COMP_SWAP].map((opcode) => [0, opcode, 8]),
+      );
       const old = new BigUint64Array(a.memory.buffer, a.memory.byteOffset, 3);
       assert.deepEqual([...old], [5n, 12n, 99n]);
       assert.equal(view.getBigUint64(64, true), 99n);
@@ -134,6 +140,19 @@ export const transferring = deviceGroup('Transferring', (claim) => {
       numbers,
     );
     assert.deepEqual(b.memory.slice(0, 2560), a.memory.slice(0, 2560));
+  });
+
+  claim('what core notes in entries stays as it is', async (world) => {
+    const { a, b } = world.connected();
+    b.receive({ offset: 0, length: 64 });
+    a.send({ pieces: [{ offset: 0, length: 8 }] });
+    await world.completions(a, 1);
+    await world.completions(b, 1);
+    const { sendRing } = a.qp;
+    const receiveRing = b.qp.receiveRing!;
+    const control = sendRing.words[sendRing.wordOf(0) + SQE.CONTROL]!;
+    const flags = receiveRing.words[receiveRing.wordOf(0) + RQE.FLAGS];
+    assert.deepEqual([control >>> 24, flags], [NOTES.send, NOTES.receive]);
   });
 
   claim('rings go round', async (world) => {

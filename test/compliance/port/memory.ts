@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { RX } from 'dapl/spi';
-import { packet, portGroup } from './bench-pair.js';
+import { assertDelivered, packet, portGroup } from './bench-pair.js';
 import {
   describePackets,
   header,
@@ -66,7 +66,8 @@ export const placing = portGroup('Memory', (claim) => {
     assert.deepEqual(target, new Uint8Array(300).fill(0xee));
   });
 
-  claim('refuses to send what is not wholly in a region', ({ a, path, region, memory }) => {
+  claim('refuses to send what is not wholly in a region, all of it', async (bench) => {
+    const { a, path, region, memory } = bench;
     const end = memory.length;
     const bad = [
       { region, offset: end, length: 1 },
@@ -80,9 +81,11 @@ export const placing = portGroup('Memory', (claim) => {
       const what = `${segment.length} bytes at ${segment.offset} of region ${segment.region}`;
       assert.throws(() => a.send(0, 1), RangeError, `send of ${what}`);
     }
+    await assertDelivered(bench, [packet(bench, 9, 16)]);
   });
 
-  claim('refuses packets that break the contract', ({ a, path }) => {
+  claim('refuses packets that break the contract', async (bench) => {
+    const { a, path } = bench;
     const bad: Readonly<Record<string, PacketSpec>> = {
       'by a path that there is not': { path: path + 1000, header: header(0) },
       'with headers of 8 bytes, less than a BTH': { path, header: header(0).subarray(0, 8) },
@@ -100,6 +103,7 @@ export const placing = portGroup('Memory', (claim) => {
       'send of a packet with segments beyond the array',
     );
     assert.throws(() => a.send(0, 1 << 20), RangeError, 'send of more packets than the array has');
+    await assertDelivered(bench, [packet(bench, 9, 16)]);
   });
 
   claim('survives memory that is transferred away', ({ a, b, path }) => {

@@ -1,5 +1,5 @@
 /** Protection domains and regions of a stranger's device. */
-import { type MemoryRegion, type ProtectionDomain, SpiError } from 'dapl/spi';
+import { Access, type MemoryRegion, type ProtectionDomain, SpiError } from 'dapl/spi';
 import type { Mutant } from './mutants.js';
 
 export class StrangerMemory {
@@ -10,9 +10,10 @@ export class StrangerMemory {
   constructor(private readonly mutant: Mutant | undefined) {}
 
   register(domain: Domain, memory: ArrayBufferView, access: number, iova?: bigint): Region {
+    checkMemory(memory);
     const bytes = new Uint8Array(memory.buffer, memory.byteOffset, memory.byteLength);
     this.nextKey += 0x101;
-    const chosen = iova ?? this.nextIova;
+    const chosen = (access & Access.ZERO_BASED) !== 0 ? 0n : (iova ?? this.nextIova);
     this.nextIova += BigInt(Math.ceil((bytes.length + 1) / 4096) * 4096);
     const region = new Region(this.nextKey, bytes, access, chosen, domain, () => {
       this.regions.delete(region.lkey);
@@ -36,6 +37,14 @@ export class StrangerMemory {
     if (offset < 0 || (offset + length > region.lengthBytes && !unchecked)) return undefined;
     return region.bytes.subarray(offset, offset + length);
   }
+}
+
+function checkMemory(memory: ArrayBufferView): void {
+  const buffer = memory.buffer as ArrayBufferLike & { resizable?: boolean; growable?: boolean };
+  const isPooled = Buffer.isBuffer(memory) && buffer === Buffer.allocUnsafe(1).buffer;
+  if (buffer.resizable !== true && buffer.growable !== true && memory.byteLength > 0 && !isPooled)
+    return;
+  throw new SpiError('EINVAL', 'memory that is resizable, pooled or not there');
 }
 
 export class Region implements MemoryRegion {

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import {
   AsyncEventType,
+  CQE,
   QpState,
   type QueuePair,
   WcFlags,
   WrFlags,
   WrOpcode,
 } from '../../../core/spi/index.js';
+import type { SoftCompletionQueue } from '../../../providers/hca/completions/completion-queue.js';
 import {
   connectedPair,
   drain,
@@ -55,6 +57,17 @@ describe('Completion queue', () => {
     assert.equal(pair.b.notified, 2, 'never from inside a call');
     pair.run(0);
     assert.equal(pair.b.notified, 3);
+  });
+
+  it('gives the source port of a datagram that is lost to none', () => {
+    const { pair, qpA } = connectedPair(21, { cqEntries: 1 });
+    const cq = pair.a.receiveCq as SoftCompletionQueue;
+    for (const port of [4791, 4792]) {
+      cq.push({ qpn: qpA.qpn, context: 0 }, 0, 0, new Uint32Array(2), 0, 8);
+      cq.tellSourcePort(port);
+    }
+    assert.equal(cq.overruns, 1);
+    assert.equal(cq.ring.words[cq.ring.wordOf(0) + CQE.SOURCE_PORT], 4791);
   });
 
   it('that overruns tells so and breaks its queue pairs', () => {

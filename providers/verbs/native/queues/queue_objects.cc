@@ -12,6 +12,9 @@ rings::Ring ringAt(const Args& args, int at) {
 
 namespace {
 
+// Of a shared queue that no XRC sender can address: beyond the 24 bits of their numbers.
+constexpr uint32_t PLAIN_SRQ = 1u << 24;
+
 // (device, ring, entries, stride)
 double createCq(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
@@ -75,9 +78,9 @@ double createSrq(const Args& args, Instance& instance) {
     delete srq;
     return -error;
   }
-  srq->queue.srqn = srq->verbs->handle;
-  args.words(9)[0] = srq->queue.srqn;
-  return adoptSrq(args, instance, srq, 3);
+  const uint32_t number = adoptSrq(args, instance, srq, 3);
+  args.words(9)[0] = srq->queue.srqn = PLAIN_SRQ | number;
+  return number;
 }
 NUMBER_CALL(createSrq)
 

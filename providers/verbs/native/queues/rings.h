@@ -10,6 +10,9 @@
 
 namespace rings {
 
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "pairs of words are read as the 64-bit numbers of struct ibv_sge");
+
 // Producer and consumer index a cache line apart, then the entries.
 struct Ring {
   uint32_t* control = nullptr;
