@@ -100,12 +100,7 @@ export class GroupMember {
   }
 
   private fail(error: unknown): void {
-    this.error =
-      error instanceof SpiError
-        ? error
-        : new SpiError('EIO', `a shared device could not be opened: ${String(error)}`, {
-            cause: error,
-          });
+    this.error = error instanceof SpiError ? error : systemError(error);
     this.dispatch('failed');
   }
 
@@ -349,6 +344,15 @@ export class GroupMember {
     this.listener?.close();
     this.listener = undefined;
   }
+}
+
+function systemError(cause: unknown): SpiError {
+  const message = `a shared device could not be opened: ${String(cause)}`;
+  const { code = '' } = cause as { code?: string };
+  if (!['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS'].includes(code)) {
+    return new SpiError('EIO', message, { cause });
+  }
+  return new SpiError('ENOMEM', message, { cause, hint: 'raise the limit: ulimit -n' });
 }
 
 function noAnswer(): SpiError {

@@ -76,6 +76,23 @@ describe('softroce: an address cannot be shared, or not as before', function () 
     });
   }
 
+  for (const call of ['connectUnix', 'createSharedTable', 'bindGroupSocket'] as const) {
+    it(`too many open files: ${call}`, async () => {
+      const addon = nativeAddon();
+      const before: unknown = Reflect.get(addon, call);
+      addon[call] = () => {
+        throw Object.assign(new Error('Too many open files'), { code: 'EMFILE' });
+      };
+      try {
+        const error = await refusal(newAddress());
+        assert.equal(error.code, 'DAT_INSUFFICIENT_RESOURCES');
+        assert.match(`${error.message} ${error.hint}`, /too many open files.*ulimit -n/i);
+      } finally {
+        Object.assign(addon, { [call]: before });
+      }
+    });
+  }
+
   it('a program shares other addresses, or in another order: it is told so', async () => {
     const [one, two] = [newAddress(), newAddress()];
     const first = await openIa(softroce({ addresses: [one, two], shared: true }));
