@@ -60,6 +60,8 @@ export class GroupMember {
   private stopSeeking: (() => void) | undefined;
   private seekUs = FIRST_SEEK_US;
   private told = false;
+  /** The addresses have sockets of a group whose name no process has. */
+  private isNameFree = false;
 
   /** @param onJoined called once, never from inside `start` */
   constructor(
@@ -98,12 +100,7 @@ export class GroupMember {
   }
 
   private fail(error: unknown): void {
-    this.error =
-      error instanceof SpiError
-        ? error
-        : new SpiError('EIO', `a shared device could not be opened: ${String(error)}`, {
-            cause: error,
-          });
+    this.error = error instanceof SpiError ? error : systemError(error);
     this.dispatch('failed');
   }
 
@@ -121,13 +118,7 @@ export class GroupMember {
     startTimer: () => {
       this.stopTimers.push(
         this.host.startTimer(JOIN_US, () => {
-          this.error = new SpiError(
-            'ETIMEDOUT',
-            'the process that gives out slots does not answer',
-            {
-              hint: 'it may be stopped (SIGSTOP, a debugger): let it go on, or end it',
-            },
-          );
+          this.error = this.isNameFree ? otherGroup() : noAnswer();
           this.dispatch('timedOut');
         }),
       );
@@ -190,7 +181,8 @@ export class GroupMember {
       this.dispatch('undecided');
       return;
     }
-    if (!this.hasSlot && this.isGroupThere(listener)) {
+    this.isNameFree = !this.hasSlot && this.isGroupThere(listener);
+    if (this.isNameFree) {
       listener.close();
       this.dispatch('undecided');
       return;
@@ -247,6 +239,7 @@ export class GroupMember {
   }
 
   private use(link: Link): void {
+    this.isNameFree = false;
     this.link = link;
     this.outbox = new Outbox(this.host, link);
     link.watch(() => this.readFrom(link));
@@ -351,6 +344,29 @@ export class GroupMember {
     this.listener?.close();
     this.listener = undefined;
   }
+}
+
+function systemError(cause: unknown): SpiError {
+  const message = `a shared device could not be opened: ${String(cause)}`;
+  const { code = '' } = cause as { code?: string };
+  if (!['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS'].includes(code)) {
+    return new SpiError('EIO', message, { cause });
+  }
+  return new SpiError('ENOMEM', message, { cause, hint: 'raise the limit: ulimit -n' });
+}
+
+function noAnswer(): SpiError {
+  return new SpiError('ETIMEDOUT', 'the process that gives out slots does not answer', {
+    hint: 'it may be stopped (SIGSTOP, a debugger): let it go on, or end it',
+  });
+}
+
+/** The name is of all addresses in their order: a process with others is not found by it. */
+function otherGroup(): SpiError {
+  const message = 'processes that share one of the addresses do not share all, in this order';
+  return new SpiError('EADDRINUSE', message, {
+    hint: 'give the same addresses in the same order; or all that have them are stopped (SIGSTOP)',
+  });
 }
 
 function refusal(reason: 'full' | 'unknown' | 'failed'): SpiError {

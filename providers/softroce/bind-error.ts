@@ -27,6 +27,11 @@ export function bindError(cause: unknown, address: string, udpPort: number): Spi
         ...(isPrivileged && { hint }),
       });
     }
+    case 'EMFILE':
+    case 'ENFILE': {
+      const hint = 'raise the limit of open files: ulimit -n';
+      return new SpiError('ENOMEM', `too many open files for ${where}`, { cause, hint });
+    }
     default:
       return new SpiError('EIO', `cannot open ${where}: ${message ?? ''}`, { cause });
   }

@@ -27,10 +27,10 @@ let hosts = 1;
 
 const newAddress = (): string => loopback(87, hosts++);
 
-async function refusal(address: string): Promise<DatError> {
+async function refusal(...addresses: string[]): Promise<DatError> {
   let ia: Ia | undefined;
   try {
-    ia = await openIa(softroce({ addresses: [address], shared: true }));
+    ia = await openIa(softroce({ addresses, shared: true }));
   } catch (error) {
     assert.ok(error instanceof DatError);
     return error;
@@ -75,6 +75,37 @@ describe('softroce: an address cannot be shared, or not as before', function () 
       await shared.close();
     });
   }
+
+  for (const call of ['connectUnix', 'createSharedTable', 'bindGroupSocket'] as const) {
+    it(`too many open files: ${call}`, async () => {
+      const addon = nativeAddon();
+      const before: unknown = Reflect.get(addon, call);
+      addon[call] = () => {
+        throw Object.assign(new Error('Too many open files'), { code: 'EMFILE' });
+      };
+      try {
+        const error = await refusal(newAddress());
+        assert.equal(error.code, 'DAT_INSUFFICIENT_RESOURCES');
+        assert.match(`${error.message} ${error.hint}`, /too many open files.*ulimit -n/i);
+      } finally {
+        Object.assign(addon, { [call]: before });
+      }
+    });
+  }
+
+  it('a program shares other addresses, or in another order: it is told so', async () => {
+    const [one, two] = [newAddress(), newAddress()];
+    const first = await openIa(softroce({ addresses: [one, two], shared: true }));
+    try {
+      const refusals = await Promise.all([refusal(two, one), refusal(two)]);
+      for (const error of refusals) {
+        assert.equal(error.code, 'DAT_PORT_IN_USE');
+        assert.match(`${error.message} ${error.hint}`, /in this order.*SIGSTOP/);
+      }
+    } finally {
+      await first.close();
+    }
+  });
 
   it('a process that holds the list of listeners is stopped: who listens is told so', async () => {
     const address = newAddress();

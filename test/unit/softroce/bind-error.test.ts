@@ -45,11 +45,18 @@ describe('softroce: an address that cannot be opened', () => {
     assert.equal(refused('EPERM', '127.0.0.1').hint, undefined);
   });
 
-  it('passes on what it does not know', () => {
+  it('says that there are too many open files', () => {
     const { code, message, hint } = refused('EMFILE', '127.0.0.1');
+    assert.equal(code, 'ENOMEM');
+    assert.equal(message, 'too many open files for 127.0.0.1, UDP port 4791');
+    assert.match(hint ?? '', /ulimit -n/);
+  });
+
+  it('passes on what it does not know', () => {
+    const { code, message, hint } = refused('EPROTO', '127.0.0.1');
     assert.deepEqual(
       [code, message, hint],
-      ['EIO', 'cannot open 127.0.0.1, UDP port 4791: bind EMFILE', undefined],
+      ['EIO', 'cannot open 127.0.0.1, UDP port 4791: bind EPROTO', undefined],
     );
   });
 });
