@@ -5,7 +5,7 @@ import { paused } from '../support/patience.js';
 import { openDescriptors, openMain, PORT, settled, Thread } from './thread-scene.js';
 
 /** Each of them ends a thread somewhere between its start and its talk. */
-const SEEDS = Number(process.env['DAPL_TEST_SEEDS'] ?? 16);
+const SEEDS = Number(process.env['DAPL_TEST_SEEDS'] ?? 10);
 /** From the opening of a thread's device until it talks, on an idle machine, and some more. */
 const LIFE_MS = 60;
 
