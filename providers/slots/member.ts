@@ -352,7 +352,8 @@ function systemError(cause: unknown): SpiError {
   if (!['EMFILE', 'ENFILE', 'ENOMEM', 'ENOBUFS'].includes(code)) {
     return new SpiError('EIO', message, { cause });
   }
-  return new SpiError('ENOMEM', message, { cause, hint: 'raise the limit: ulimit -n' });
+  const hint = 'raise the limit: ulimit -n';
+  return new SpiError('ENOMEM', message, { cause, ...(code === 'EMFILE' && { hint }) });
 }
 
 function noAnswer(): SpiError {

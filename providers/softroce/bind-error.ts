@@ -30,7 +30,9 @@ export function bindError(cause: unknown, address: string, udpPort: number): Spi
     case 'EMFILE':
     case 'ENFILE': {
       const hint = 'raise the limit of open files: ulimit -n';
-      return new SpiError('ENOMEM', `too many open files for ${where}`, { cause, hint });
+      const isOfProcess = code === 'EMFILE';
+      const message = `too many open files for ${where}`;
+      return new SpiError('ENOMEM', message, { cause, ...(isOfProcess && { hint }) });
     }
     default:
       return new SpiError('EIO', `cannot open ${where}: ${message ?? ''}`, { cause });
