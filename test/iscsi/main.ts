@@ -12,6 +12,7 @@ import {
   SKIPS,
   SKIPS_AT_4096,
 } from './explained.js';
+import { partOfToday } from '../support/part-of-today.js';
 import { listTests, missingProgram, runTest, type TestResult } from './suite.js';
 
 interface Options {
@@ -64,7 +65,7 @@ function chosen(all: readonly string[]): readonly string[] {
   }
   if (part === undefined) return all;
   const parts = Number(part);
-  const today = Math.floor(Date.now() / 86_400_000) % parts;
+  const today = partOfToday(parts);
   console.log(`part ${today + 1} of ${parts}`);
   return all.filter((_, i) => i % parts === today);
 }

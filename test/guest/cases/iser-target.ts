@@ -235,6 +235,7 @@ async function diskOf(guest: Guest): Promise<string> {
 
 async function must(guest: Guest, command: string): Promise<string> {
   const { code, stdout, stderr } = await guest.run(command, { timeoutMs: COMMAND_TIMEOUT_MS });
-  assert.equal(code, 0, `${command}\n${stdout}${stderr}`);
-  return stdout;
+  if (code === 0) return stdout;
+  const log = await guest.run("dmesg | tail -30; ps -eo pid,stat,wchan:30,args | grep '[i]scsi'");
+  assert.fail(`${command}: exit code ${code}\n${stdout}${stderr}${log.stdout}`);
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';
+import { partOfToday } from '../../support/part-of-today.js';
 import { patience } from '../../support/patience.js';
 import { repositoryRoot } from '../paths.js';
 import type { Case } from '../suite.js';
@@ -11,7 +12,6 @@ import { transcript } from './captured.js';
 
 /** Connections, and every kind of transfer: another part each day, for they take minutes. */
 const QUICK = ['Connecting', 'Transferring|Atomics|Datagrams'] as const;
-const DAY_MS = 86_400_000;
 const WHOLE_TIMEOUT_MS = 3_600_000;
 const QUICK_TIMEOUT_MS = 600_000;
 /** Fewer say that the suite, or the filter, has lost its groups. */
@@ -41,7 +41,7 @@ const TWO: Devices = {
 };
 
 export function verbsConformanceCases(lab: Lab, version: string): Case[] {
-  const today = QUICK[Math.floor(Date.now() / DAY_MS) % QUICK.length]!;
+  const today = QUICK[partOfToday(QUICK.length)]!;
   const runs = [
     { size: 'quick', what: 'groups of the conformance suite', filter: today, devices: ONE },
     { size: 'whole', what: 'the conformance suite', filter: '', devices: ONE },

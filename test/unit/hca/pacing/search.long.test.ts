@@ -10,13 +10,13 @@ import { BURST, DOORBELL, ORDER } from '../../../../providers/hca/pacing/sending
 import { compile, type Decisions, type Row } from '../../../../providers/hca/pacing/table.js';
 import { CONVERSATION, REQUEST, REST } from '../../../../providers/hca/pacing/turning.js';
 import { search } from '../../../support/interleaving-search.js';
+import { partOfToday } from '../../../support/part-of-today.js';
 import { PacedWorld } from './paced-world.js';
 import type { Scenario } from './pace-rules.js';
 
 const BASE = { messages: 2, burst: 1, volley: 0, lag: 1, own: 1, posts: 1, deferred: 0 } as const;
-const DAY_MS = 86_400_000;
 const whole = process.env['PACING_SEARCH'] === 'whole';
-const isForeignDay = Math.floor(Date.now() / DAY_MS) % 2 === 1;
+const isForeignDay = partOfToday(2) === 1;
 const QUIET = { ...BASE, messages: 1, own: 0 } as const;
 
 /** Small worlds in which anything may happen at any time. */
