@@ -7,7 +7,7 @@
  *     ucmatose-server <ip> <connections> <messages> <bytes>
  *     ucmatose-client <ip> <connections> <messages> <bytes>
  *     rping-server <ip> <port>         serves one rping to its end
- *     rping-in-sequence <ip> <count>   one connection after the other, one ping on each
+ *     rping-in-sequence <ip> <count> [port]   one connection after the other, one ping on each
  *     rping-until-end <ip> <bytes>     pings until the connection ends, and prints how it did
  *     memory-client <ip> <bytes>...    reads and writes the memory that memory-peer serves
  *     memory-server <ip> <bytes>       serves memory to memory-peer
@@ -136,8 +136,9 @@ async function ucmatoseClient(ia: Ia, address: string, args: readonly string[]):
 }
 
 async function rpingInSequence(ia: Ia, address: string, args: readonly string[]): Promise<void> {
-  const count = Number(args[0]);
-  for (let index = 0; index < count; index++) await runClient(ia, pings(address, 1, 1000));
+  const [count = 0, port = RPING_PORT] = args.map(Number);
+  const options = { ...pings(address, 1, 1000), port };
+  for (let index = 0; index < count; index++) await runClient(ia, options);
   print(`connected ${count}`);
 }
 
