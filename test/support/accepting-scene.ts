@@ -9,6 +9,7 @@ import {
   type EpAttributeOptions,
   type Evd,
   EvdFlags,
+  type Ia,
   type Lmr,
   openIa,
 } from '../../core/index.js';
@@ -48,6 +49,7 @@ export class AcceptingScene {
   private constructor(
     readonly fake: FakeProvider,
     readonly mad: WireMad,
+    private readonly ia: Ia,
     readonly ep: Ep,
     readonly lmr: Lmr,
     private readonly evds: readonly Evd[],
@@ -66,7 +68,7 @@ export class AcceptingScene {
     const { attributes = {} } = options;
     const evds = { recvEvd: dtoEvd, requestEvd: dtoEvd, connectEvd };
     const ep = ia.createEndpoint({ pz, ...evds, attributes });
-    const scene = new AcceptingScene(fake, mad, ep, lmr, [...new Set([connectEvd, dtoEvd])]);
+    const scene = new AcceptingScene(fake, mad, ia, ep, lmr, [...new Set([connectEvd, dtoEvd])]);
     scene.watchEvents();
     const requests = ia.createEvd({ qlen: 4, streams: EvdFlags.CR });
     const psp = ia.createPsp({ connQual: 7, evd: requests });
@@ -159,6 +161,17 @@ export class AcceptingScene {
 
   disconnect(): void {
     this.ep.disconnect('abrupt');
+  }
+
+  /** What is open stays in memory: a search over many scenes closes each. */
+  async close(): Promise<void> {
+    let open = true;
+    const closed = this.ia.close('abrupt').finally(() => (open = false));
+    while (open) {
+      this.pump();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await closed;
   }
 
   private take(event: DatEvent): void {

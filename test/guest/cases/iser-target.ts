@@ -76,7 +76,7 @@ async function fileSystem(lab: Lab, impairment: Impairment): Promise<void> {
   const target = await startTarget(lab, `--lun ${image} --size 64M --listen ${lab.host.ipv4}`);
   try {
     await startInitiator(guest);
-    await must(guest, `iscsiadm -m discovery -t st -p ${lab.host.ipv4} -I iser`);
+    await discover(lab, guest);
     await impair(guest, impairment);
     await must(guest, `iscsiadm -m node -T ${NAME} -p ${lab.host.ipv4} -I iser --login`);
     const disk = await diskOf(guest);
@@ -147,7 +147,7 @@ async function killed(lab: Lab): Promise<void> {
   let target = await startTarget(lab, how);
   try {
     await startInitiator(guest);
-    await must(guest, `iscsiadm -m discovery -t st -p ${lab.host.ipv4} -I iser`);
+    await discover(lab, guest);
     await must(guest, `iscsiadm -m node -T ${NAME} -p ${lab.host.ipv4} -I iser --login`);
     const disk = await diskOf(guest);
     await must(guest, 'head -c 33554432 /dev/urandom > /root/bytes');
@@ -177,7 +177,7 @@ async function drained(lab: Lab): Promise<void> {
   const target = await startTarget(lab, `--memory 16M --listen ${lab.host.ipv4} --drain 20`);
   try {
     await startInitiator(guest);
-    await must(guest, `iscsiadm -m discovery -t st -p ${lab.host.ipv4} -I iser`);
+    await discover(lab, guest);
     await must(guest, `iscsiadm -m node -T ${NAME} -p ${lab.host.ipv4} -I iser --login`);
     await diskOf(guest);
     target.kill('SIGTERM');
@@ -212,6 +212,20 @@ async function startInitiator(guest: Guest): Promise<void> {
       'echo InitiatorName=iqn.2026-01.io.dapl:initiator > /etc/iscsi/initiatorname.iscsi && ' +
       'rm -rf /etc/iscsi/nodes /etc/iscsi/send_targets && (pidof iscsid >/dev/null || iscsid)',
   );
+}
+
+/**
+ * The target's answers take their time: iscsiadm loses one that the kernel has before it tells that
+ * the request was sent (it takes it in while it waits to be told, then waits for another one),
+ * gives up after 30 s, and crashes. On a busy machine that was one discovery in twenty.
+ */
+async function discover(lab: Lab, guest: Guest): Promise<void> {
+  await impair(guest, { outgoing: 'delay 100ms' });
+  try {
+    await must(guest, `iscsiadm -m discovery -t st -p ${lab.host.ipv4} -I iser`);
+  } finally {
+    await repair(guest);
+  }
 }
 
 async function stopInitiator(guest: Guest): Promise<void> {

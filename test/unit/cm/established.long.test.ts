@@ -184,17 +184,22 @@ async function search(steps: readonly Step[], options: SceneOptions = {}): Promi
     for (const step of path) run(scene, step);
     return scene;
   };
-  const visit = async (path: readonly Step[], left: readonly Step[]): Promise<void> => {
+  /** @returns whether it has been there before */
+  const look = async (path: readonly Step[], left: readonly Step[]): Promise<boolean> => {
     const scene = await replay(path);
     assertAlways(scene, path);
     const key = fingerprint(scene, path, left);
-    if (seen.has(key)) return;
+    const known = seen.has(key);
     seen.add(key);
-    if (left.length === 0) {
+    if (!known && left.length === 0) {
       finish(scene, path);
       found.paths++;
-      return;
     }
+    await scene.close();
+    return known;
+  };
+  const visit = async (path: readonly Step[], left: readonly Step[]): Promise<void> => {
+    if (await look(path, left)) return;
     for (const step of left) {
       const needs = AFTER[step];
       if (needs !== undefined && !needs.some((other) => path.includes(other))) continue;
