@@ -79,6 +79,23 @@ describe('XRC domains between processes', function () {
     }
   });
 
+  it('the low watermark of a queue is told to its process, once for each arming', async () => {
+    const { first, second, sender, srqns } = await reach();
+    for (const program of [first, second]) assert.equal(await program.ask('mark 16'), 'armed');
+    const send = async (i: number, text: string): Promise<void> =>
+      assert.equal(await sender.ask(`send ${srqns[i]} ${text}`), 'SUCCESS');
+    for (const text of ['one', 'two', 'three']) await send(1, text);
+    assert.equal(await second.ask('received 3'), 'one,two,three');
+    assert.equal(await second.ask('marked 1'), 'LOW_WATERMARK');
+    assert.equal(await first.ask('marked 0'), '');
+    await send(0, 'other');
+    assert.equal(await first.ask('marked 1'), 'LOW_WATERMARK');
+    assert.equal(await second.ask('mark 16'), 'armed');
+    await send(1, 'four');
+    assert.equal(await second.ask('marked 2'), 'LOW_WATERMARK,LOW_WATERMARK');
+    assert.equal(await first.ask('marked 0'), 'LOW_WATERMARK');
+  });
+
   it('the host is killed: each registered consumer hears of a fatal event, once', async () => {
     const { first, second, sender, srqns, target, address, key } = await reach();
     await second.ask(`register ${target}`);

@@ -13,6 +13,8 @@
  *     query QPN                    its state
  *     received COUNT               waits for so many messages in all; answers them
  *     told COUNT                   waits for so many events of targets; answers all
+ *     mark COUNT                   arms the queue's low watermark
+ *     marked COUNT                 waits for so many events of the queue; answers all
  *     window                       address and key of the memory, for RDMA Write
  *     bytes                        what the memory begins with
  *     initiator                    answers its QPN
@@ -27,6 +29,7 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  AsyncErrorReason,
   DatDtoStatus,
   DatEventNumber,
   type Evd,
@@ -60,6 +63,7 @@ let initiator: XrcInitiator;
 let sends: Evd;
 const received: string[] = [];
 const told: string[] = [];
+const marked: string[] = [];
 const accepted: string[] = [];
 
 async function atLeast(list: readonly string[], count: number): Promise<string> {
@@ -108,6 +112,9 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
   async open(address = '', how = '') {
     ia = await openIa(softroce({ addresses: [address], shared: how !== 'alone', shm: false }));
     ia.async$.subscribe((event) => {
+      if (event.type === 'async-error' && event.object === srq) {
+        marked.push(nameOf(AsyncErrorReason.SRQ, event.reason));
+      }
       if (event.type !== 'xrc-target' || event.event === 'COMM_EST') return;
       told.push(`${event.targetQpn} ${event.event}`);
     });
@@ -156,8 +163,13 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
     return 'unregistered';
   },
   query: (qpn) => nameOfCode(QpState, domain.queryTarget(Number(qpn)).state!),
+  mark(count) {
+    srq.setLowWatermark(Number(count));
+    return 'armed';
+  },
   received: (count) => atLeast(received, Number(count)),
   told: (count) => atLeast(told, Number(count)),
+  marked: (count) => atLeast(marked, Number(count)),
   window: () => `${memory.address} ${memory.rmrContext}`,
   bytes: () => new TextDecoder().decode(memory.bytes.subarray(SLOT_BYTES, SLOT_BYTES + 5)),
   initiator() {
