@@ -5,6 +5,7 @@ import { openDgramPort } from './dgram-port.js';
 import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
 import { openNativePort, type PortGroup } from './native-port.js';
 import { ROCE_UDP_PORT, type SocketPort, type SocketPortOptions } from './port-options.js';
+import { inUseByUsers, otherUsers } from './shared/group-errors.js';
 import { isGroupThere } from './shared/group-there.js';
 
 export interface SocketPortChoice extends SocketPortOptions {
@@ -26,11 +27,18 @@ export async function openSocketPort(options: SocketPortChoice): Promise<SocketP
   }
 }
 
-/** An address is in use by programs that share it, as this one could. */
+/** An address is in use by programs that share it, as this one could if it is their user's. */
 function withHintOfGroup(error: unknown, options: SocketPortChoice): unknown {
   const { addresses, udpPort = ROCE_UDP_PORT } = options;
+  const gids = gidsOf(addresses);
   const isInUse = error instanceof SpiError && error.code === 'EADDRINUSE';
-  if (!isInUse || !isGroupThere(gidsOf(addresses), udpPort)) return error;
+  if (!isInUse || !isGroupThere(gids, udpPort)) return error;
+  // Only the addon reads which user has a socket: without it the user is told by shared: true.
+  const addon = loadNativeAddon();
+  for (const gid of gids) {
+    const others = otherUsers(addon?.socketUsers(gid, udpPort) ?? []);
+    if (others.length > 0) return inUseByUsers(gid, udpPort, others);
+  }
   return new SpiError('EADDRINUSE', `${addresses.join(', ')} is shared by other programs`, {
     cause: error,
     hint: 'open it with shared: true here too',

@@ -285,7 +285,10 @@ describe('softroce: programs that share an address', function () {
     const address = newAddress();
     await opened(address, UDP_PORT);
     const other = new Program({ user: 65_534 });
-    assert.match(await other.ask(`open ${address} ${UDP_PORT}`), /DAT_PORT_IN_USE.*user 0/);
+    for (const words of ['', ' alone']) {
+      const answer = await other.ask(`open ${address} ${UDP_PORT}${words}`);
+      assert.match(answer, /DAT_PORT_IN_USE.*user 0.*of one user/);
+    }
   });
 
   it('what is no message ends the one that says it, and no other', async () => {

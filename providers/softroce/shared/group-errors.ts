@@ -1,27 +1,31 @@
 /** Why an address cannot be shared, and what to do about it. */
 import { type Gid, ipFromGid, SpiError } from '../../../core/spi/index.js';
 
+/** Of user ids, those that are not this process's. */
+export function otherUsers(users: readonly number[]): readonly number[] {
+  const own = process.geteuid?.();
+  return users.filter((uid) => uid !== own);
+}
+
+export function inUseByUsers(gid: Gid, udpPort: number, users: readonly number[]): SpiError {
+  const where = whereOf(gid, udpPort);
+  return new SpiError('EADDRINUSE', `${where} is in use by a program of user ${users.join(', ')}`, {
+    hint: 'programs that share an address are of one user; take another address',
+  });
+}
+
 /** The address is in use, by sockets that are not of its group. */
 export function notShared(gid: Gid, udpPort: number, users: readonly number[]): SpiError {
-  const own = process.geteuid?.();
-  const where = `${ipFromGid(gid)}, UDP port ${udpPort}`;
-  const others = users.filter((uid) => uid !== own);
-  if (others.length > 0) {
-    return new SpiError(
-      'EADDRINUSE',
-      `${where} is in use by a program of user ${others.join(', ')}`,
-      {
-        hint: 'programs that share an address are of one user; take another address',
-      },
-    );
-  }
+  const others = otherUsers(users);
+  if (others.length > 0) return inUseByUsers(gid, udpPort, others);
+  const where = whereOf(gid, udpPort);
   return new SpiError('EADDRINUSE', `${where} is in use by a program that does not share it`, {
     hint: 'open it with shared: true there too, with the same addresses in the same order',
   });
 }
 
-export function otherUser(gid: Gid, udpPort: number, uid: number): SpiError {
-  return notShared(gid, udpPort, [uid]);
+function whereOf(gid: Gid, udpPort: number): string {
+  return `${ipFromGid(gid)}, UDP port ${udpPort}`;
 }
 
 /** The system refuses what sends packets to the right process. */

@@ -13,7 +13,7 @@ import type { GroupDevice } from '../../slots/group-device.js';
 import type { GroupHost, Link } from '../../slots/group-host.js';
 import { steeringProgram } from '../../slots/steering.js';
 import type { GroupSockets } from './group-sockets.js';
-import { notShared, otherUser, steeringError } from './group-errors.js';
+import { inUseByUsers, notShared, steeringError } from './group-errors.js';
 import { bindName } from './name-lock.js';
 import { groupNames, type GroupNames } from './names.js';
 
@@ -62,7 +62,7 @@ export class SocketGroupHost implements GroupHost {
     const { isOwnUser, uid } = socket.identity();
     if (isOwnUser) return this.linkOf(socket);
     socket.close();
-    throw otherUser(gids[0]!, udpPort, uid);
+    throw inUseByUsers(gids[0]!, udpPort, [uid]);
   }
 
   listen(onLink: (link: Link) => void): { close(): void } | undefined {

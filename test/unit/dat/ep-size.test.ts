@@ -4,7 +4,7 @@ import { QpState } from '../../../core/spi/index.js';
 import { connected, unconnected } from '../../support/fake-endpoints.js';
 import { heapBytes } from '../../support/heap.js';
 
-const COUNT = 2000;
+const COUNT = 10_000;
 /** Of the heap, beside the provider's queue pair and its rings. */
 const MOST_BYTES = 1600;
 

@@ -4,7 +4,7 @@ import { Evd, EvdFlags } from '../../../core/evd/index.js';
 import { heapBytes } from '../../support/heap.js';
 import { FakeHost } from './fake-host.js';
 
-const COUNT = 1000;
+const COUNT = 10_000;
 /** Of the heap, beside the queue of software events, which has one entry. */
 const MOST_BYTES = 2200;
 

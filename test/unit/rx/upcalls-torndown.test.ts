@@ -112,7 +112,7 @@ describe('rx: the end of upcalls', () => {
     const before = await heldBytes();
     await round(10_000);
     const grown = (await heldBytes()) - before;
-    assert.ok(grown < 500_000, `${grown} bytes, ${grown / 10_000} of each`);
+    assert.ok(grown < 10_000 * 80, `${grown} bytes, ${grown / 10_000} of each`);
     const { pending, taker, upcallsInProgress } = evd.query();
     assert.deepEqual([pending, taker, upcallsInProgress], [0, 'none', 0]);
     assert.deepEqual([host.kept, host.tasks.length, paused$.observed], [0, 0, false]);
