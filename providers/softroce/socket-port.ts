@@ -23,22 +23,24 @@ export async function openSocketPort(options: SocketPortChoice): Promise<SocketP
   try {
     return await openChosen(options);
   } catch (error) {
-    throw options.group === undefined ? withHintOfGroup(error, options) : error;
+    throw options.group === undefined ? withHolder(error, options) : error;
   }
 }
 
-/** An address is in use by programs that share it, as this one could if it is their user's. */
-function withHintOfGroup(error: unknown, options: SocketPortChoice): unknown {
-  const { addresses, udpPort = ROCE_UDP_PORT } = options;
+/** An address is in use: which user has it, or that its programs share it, as this one could. */
+function withHolder(
+  error: unknown,
+  { addresses, udpPort = ROCE_UDP_PORT }: SocketPortChoice,
+): unknown {
+  if (!(error instanceof SpiError) || error.code !== 'EADDRINUSE') return error;
   const gids = gidsOf(addresses);
-  const isInUse = error instanceof SpiError && error.code === 'EADDRINUSE';
-  if (!isInUse || !isGroupThere(gids, udpPort)) return error;
-  // Only the addon reads which user has a socket: without it the user is told by shared: true.
+  // Only the addon reads which user has a socket.
   const addon = loadNativeAddon();
   for (const gid of gids) {
     const others = otherUsers(addon?.socketUsers(gid, udpPort) ?? []);
-    if (others.length > 0) return inUseByUsers(gid, udpPort, others);
+    if (others.length > 0) return inUseByUsers(gid, udpPort, others, error);
   }
+  if (!isGroupThere(gids, udpPort)) return error;
   return new SpiError('EADDRINUSE', `${addresses.join(', ')} is shared by other programs`, {
     cause: error,
     hint: 'open it with shared: true here too',

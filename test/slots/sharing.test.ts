@@ -284,10 +284,14 @@ describe('softroce: programs that share an address', function () {
     if (process.getuid?.() !== 0) leaveOut(this, 'not run as root', 'run it as root');
     const address = newAddress();
     await opened(address, UDP_PORT);
+    const alone = newAddress();
+    await opened(alone, UDP_PORT, 'alone');
     const other = new Program({ user: 65_534 });
-    for (const words of ['', ' alone']) {
-      const answer = await other.ask(`open ${address} ${UDP_PORT}${words}`);
-      assert.match(answer, /DAT_PORT_IN_USE.*user 0.*of one user/);
+    const ask = (words: string): Promise<string> => other.ask(`open ${words}`);
+    assert.match(await ask(`${address} ${UDP_PORT}`), /DAT_PORT_IN_USE.*user 0.*of one user/);
+    for (const taken of [address, alone, `${address},${alone}`]) {
+      const answer = await ask(`${taken} ${UDP_PORT} alone`);
+      assert.match(answer, /DAT_PORT_IN_USE.*user 0.*another udpPort/);
     }
   });
 

@@ -7,11 +7,22 @@ export function otherUsers(users: readonly number[]): readonly number[] {
   return users.filter((uid) => uid !== own);
 }
 
-export function inUseByUsers(gid: Gid, udpPort: number, users: readonly number[]): SpiError {
+/** @param refusal what a program that does not share was told, with what it may do */
+export function inUseByUsers(
+  gid: Gid,
+  udpPort: number,
+  users: readonly number[],
+  refusal?: SpiError,
+): SpiError {
   const where = whereOf(gid, udpPort);
-  return new SpiError('EADDRINUSE', `${where} is in use by a program of user ${users.join(', ')}`, {
-    hint: 'programs that share an address are of one user; take another address',
-  });
+  const hint =
+    refusal?.hint ?? 'programs that share an address are of one user; take another address';
+  const options = { hint, ...(refusal && { cause: refusal }) };
+  return new SpiError(
+    'EADDRINUSE',
+    `${where} is in use by a program of user ${users.join(', ')}`,
+    options,
+  );
 }
 
 /** The address is in use, by sockets that are not of its group. */
