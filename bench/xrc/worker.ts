@@ -58,7 +58,7 @@ function listenXrc(ia: Ia, pz: Pz): number {
     note(segments[cookie]!, transferredLength);
     srq.postRecv(segments[cookie]!, cookie);
   });
-  ia.createPsp({ connQual: PORT }).requests$.subscribe(({ cr }) =>
+  ia.createPsp({ connQual: PORT, xrc: true }).requests$.subscribe(({ cr }) =>
     domain.accept(cr, { attributes: { transport: TRANSPORT } }),
   );
   return srq.srqn;

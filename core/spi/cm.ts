@@ -42,7 +42,8 @@ export function portOfServiceId(serviceId: bigint): number {
 export interface CmModule {
   /**
    * @throws SpiError('EADDRINUSE') when something listens on that service id; ('EOPNOTSUPP') when
-   * it is that of no port (`isPortServiceId`), and the module knows ports only
+   * it is that of no port (`isPortServiceId`), and the module knows ports only, or for a transport
+   * that the module does not connect
    */
   listen(options: CmListenOptions): CmListener;
   /**
@@ -96,8 +97,13 @@ export interface CmListenOptions {
   readonly serviceId: bigint;
   /** Requests handed out and not yet answered; further ones are dropped and the peer retries. */
   readonly backlog: number;
-  /** Connection requests; without it, they are refused (REJ 9). */
+  /** Connection requests; without it, all are refused as those of another transport are. */
   readonly onRequest?: (request: CmRequest) => void;
+  /**
+   * What the consumer can accept; default `rc`. The module refuses a request of another transport
+   * by itself: with REJ 28 on a service id of rdma_cm, as Linux does, else with REJ 9.
+   */
+  readonly transport?: CmRequest['transport'];
   /** Questions for the queue pair of a datagram service (SIDR); without it, status 1 is told. */
   readonly onResolve?: (request: CmResolveRequest) => void;
 }

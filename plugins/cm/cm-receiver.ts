@@ -26,7 +26,13 @@ import { PassiveConnection, type PassiveInit } from './connection/passive.js';
 import { guidOfInfo, rejOf } from './messages/rej.js';
 import { requestGone } from './common/answers.js';
 import type { Asker } from './messages/answered-requests.js';
-import { checkReq, isRejection, type ReqContents } from './messages/req-check.js';
+import {
+  checkReq,
+  isRejection,
+  isTaken,
+  type TakenContents,
+  wrongTransportReason,
+} from './messages/req-check.js';
 import { requestOf } from './connection/request.js';
 import { Places } from './admission/places.js';
 import type { Sidr } from './sidr/sidr.js';
@@ -218,8 +224,11 @@ export class CmReceiver {
     const listener = listeners.find(req.serviceId);
     if (!listener) {
       this.rejectReq(req, origin, REJECT_REASON.INVALID_SERVICE_ID);
-    } else if (!listener.options.onRequest) {
-      this.rejectReq(req, origin, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE);
+      return;
+    }
+    const { onRequest, transport = 'rc' } = listener.options;
+    if (!onRequest || !isTaken(checked, transport)) {
+      this.rejectReq(req, origin, wrongTransportReason(req));
     } else if (this.halfOpen.takeFor(listener, origin.source.gid)) {
       this.handOut(req, checked, listener, origin);
     }
@@ -235,7 +244,7 @@ export class CmReceiver {
     return true;
   }
 
-  private handOut(req: CmReq, contents: ReqContents, listener: Listener, origin: Origin): void {
+  private handOut(req: CmReq, contents: TakenContents, listener: Listener, origin: Origin): void {
     const { services } = this.init;
     const { gid } = origin.source;
     const connection = this.newPassive(req, contents, origin, {
@@ -253,7 +262,7 @@ export class CmReceiver {
 
   private newPassive(
     req: CmReq,
-    { transport, localGidIndex }: ReqContents,
+    { transport, localGidIndex }: TakenContents,
     origin: Origin,
     places: Pick<PassiveInit, 'onSettled' | 'onClosedOrOpen'>,
   ): PassiveConnection {
@@ -290,6 +299,10 @@ export class CmReceiver {
     if (this.isStale(req, origin)) {
       this.rejectReq(req, origin, REJECT_REASON.STALE_CONNECTION);
       throw requestGone('connection', 'the peer uses its queue pair in another one');
+    }
+    if (!isTaken(checked)) {
+      this.rejectReq(req, origin, wrongTransportReason(req));
+      throw requestGone('connection', 'no queue pair of this device is of its transport');
     }
     const nothing = (): void => undefined;
     const places = { onSettled: nothing, onClosedOrOpen: nothing };

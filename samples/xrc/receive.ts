@@ -74,7 +74,7 @@ function acceptSenders(
   onGone: () => void,
   { address, port }: ReceiveOptions,
 ): void {
-  ia.createPsp({ connQual: port }).requests$.subscribe(({ cr }) => {
+  ia.createPsp({ connQual: port, xrc: true }).requests$.subscribe(({ cr }) => {
     board.write(['target', domain.accept(cr, { privateData: listQueues(srqns) })]);
   });
   ia.async$.subscribe((event) => {

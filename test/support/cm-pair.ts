@@ -65,10 +65,20 @@ export class CmPair {
     return this.network.carried.map(messageName);
   }
 
-  listen(onRequest: (request: CmRequest) => void, backlog = 16): CmListener {
+  /** Takes the requests of XRC initiators. */
+  listenXrc(onRequest: (request: CmRequest) => void): CmListener {
+    return this.listen(onRequest, 16, 'xrc');
+  }
+
+  listen(
+    onRequest: (request: CmRequest) => void,
+    backlog = 16,
+    transport: CmRequest['transport'] = 'rc',
+  ): CmListener {
     return this.b.cm.listen({
       serviceId: SERVICE,
       backlog,
+      transport,
       onRequest: (request) => {
         this.requests.push(request);
         onRequest(request);

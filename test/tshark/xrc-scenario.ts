@@ -26,7 +26,7 @@ export async function playXrc(stage: Stage): Promise<void> {
 
 /** A connection, and a queue behind it. */
 async function reach(stage: Stage, active: Side, passive: Side): Promise<Reached> {
-  const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd });
+  const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd, xrc: true });
   const { pz, evd } = passive;
   const behind = passive.ia.openXrcDomain();
   const srq = behind.createSrq({ pz, recvEvd: evd, maxRecvDtos: 64 });

@@ -146,7 +146,7 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
     );
   },
   listen(port = '', owner = 'consumer') {
-    ia.createPsp({ connQual: Number(port) }).requests$.subscribe(({ cr }) => {
+    ia.createPsp({ connQual: Number(port), xrc: true }).requests$.subscribe(({ cr }) => {
       const privateData = new TextEncoder().encode(String(srq.srqn));
       const options = { owner: owner as 'consumer', privateData };
       accepted.push(String(domain.accept(cr, options)));

@@ -1,7 +1,9 @@
 /** Making public service points. */
 import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
-import { checkOneOf, checkOptions, invalid } from '../../errors/guards.js';
+import { BOOLEAN, optional } from '../../spi/checks/index.js';
+import { checkOneOf, checkOptions, checkValue, invalid } from '../../errors/guards.js';
+import { requireCapability } from '../common/support.js';
 import { listenersOf } from './listening.js';
 import { checkService } from '../endpoint/service.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
@@ -14,7 +16,7 @@ import type { ServicePointInit } from './service-point.js';
 /** The ports that need no privilege, as sockets have it. */
 const FIRST_ANY = 1024;
 const LAST_ANY = 65535;
-const PSP_ANY = ['evd', 'flags', 'endpoint'];
+const PSP_ANY = ['evd', 'flags', 'endpoint', 'xrc'];
 
 /** Where `createPspAny` looks next: round the range, so that a freed one is not taken at once. */
 export class AnyConnQual {
@@ -35,9 +37,8 @@ export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOp
   checkOptions(operation, 2, options, ['connQual', 'serviceId', ...PSP_ANY]);
   const service = checkService(operation, 2, options);
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
-  const { evd }: PspAnyOptions = options;
-  return listen(core, service, evd, (init) => {
-    return new Psp(core, operation, init, makeEndpoint);
+  return listen(core, service, options.evd, (init) => {
+    return new Psp(core, operation, { ...init, ...transportOf(options) }, makeEndpoint);
   });
 }
 
@@ -51,7 +52,8 @@ export function createPspAny(
   checkOptions(operation, 3, options, PSP_ANY);
   const { evd }: PspAnyOptions = options;
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
-  const make = (init: ServicePointInit): Psp => new Psp(core, operation, init, makeEndpoint);
+  const make = (init: ServicePointInit): Psp =>
+    new Psp(core, operation, { ...init, ...transportOf(options) }, makeEndpoint);
   for (let tries = FIRST_ANY; tries <= LAST_ANY; tries++) {
     const connQual = range.next();
     if (listenersOf(core.context.cm).has(connQual)) continue;
@@ -69,6 +71,10 @@ export function createPspAny(
   });
 }
 
+function transportOf({ xrc = false }: PspAnyOptions): Pick<ServicePointInit, 'transport'> {
+  return { transport: xrc ? 'xrc' : 'rc' };
+}
+
 /** What makes the endpoints of PspFlags.PROVIDER, tried once. */
 function checkPspOptions(
   core: IaCore,
@@ -77,8 +83,10 @@ function checkPspOptions(
   options: PspAnyOptions,
 ): (() => Ep) | undefined {
   core.checkEvdOption(operation, 'cr', options.evd);
-  const { flags = PspFlags.CONSUMER, endpoint } = options;
+  const { flags = PspFlags.CONSUMER, endpoint, xrc } = options;
   checkOneOf(operation, 4, 'flags', flags, Object.values(PspFlags));
+  checkValue(operation, 5, 'xrc', xrc, optional(BOOLEAN));
+  if (xrc === true) checkXrc(core, operation, flags);
   if (flags === PspFlags.CONSUMER) {
     if (endpoint === undefined) return undefined;
     throw invalid(operation, 4, 'flags', flags, 'PspFlags.PROVIDER where `endpoint` is given');
@@ -92,4 +100,11 @@ function checkPspOptions(
   probe.shutdown();
   probe.destroy(operation);
   return make;
+}
+
+function checkXrc({ context }: IaCore, operation: string, flags: number): void {
+  requireCapability(operation, context.device, 'xrc', 'XRC');
+  if (flags === PspFlags.CONSUMER) return;
+  const expected = 'PspFlags.CONSUMER where `xrc` is true: an XRC domain accepts, no endpoint does';
+  throw invalid(operation, 4, 'flags', flags, expected);
 }

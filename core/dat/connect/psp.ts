@@ -1,6 +1,5 @@
 /** Public service point (dat_psp): listens on a connection qualifier. */
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
-import type { CmRequest } from '../../spi/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
@@ -16,12 +15,17 @@ export interface PspAnyOptions {
   readonly evd?: Evd;
   /**
    * PspFlags.CONSUMER (default): the consumer brings the endpoint when it accepts. PROVIDER: each
-   * request comes with a new one (`cr.ep`), in TENTATIVE_CONNECTION_PENDING; one of an XRC
-   * initiator, which an XRC domain accepts, comes without.
+   * request comes with a new one (`cr.ep`), in TENTATIVE_CONNECTION_PENDING.
    */
   readonly flags?: number;
   /** With PspFlags.PROVIDER: what the endpoints are made with. */
   readonly endpoint?: EndpointOptions;
+  /**
+   * True: it takes the requests of XRC initiators, which `domain.accept(cr)` accepts, and no
+   * others. False (default): it takes those of endpoints only. The CM refuses what it does not
+   * take, so a peer cannot send what the consumer's accept would throw for.
+   */
+  readonly xrc?: boolean;
 }
 
 /** What `ia.createPsp` takes. */
@@ -36,6 +40,8 @@ export interface PspParameters {
   readonly evd: Evd;
   /** A number of PspFlags. */
   readonly flags: number;
+  /** Whether it takes the requests of XRC initiators, in place of those of endpoints. */
+  readonly xrc: boolean;
 }
 
 /** Made by `ia.createPsp()` or `ia.createPspAny()`. It keeps the process alive while it listens. */
@@ -61,12 +67,11 @@ export class Psp extends ServicePoint {
       serviceId: this.serviceId,
       evd: this.evd,
       flags: this.makeEndpoint === undefined ? PspFlags.CONSUMER : PspFlags.PROVIDER,
+      xrc: this.transport === 'xrc',
     };
   }
 
-  protected override endpointFor(request: CmRequest): Ep | undefined | 'none left' {
-    // An XRC domain accepts, without an endpoint.
-    if (request.transport === 'xrc') return undefined;
+  protected override endpointFor(): Ep | undefined | 'none left' {
     try {
       return this.makeEndpoint?.();
     } catch (error) {

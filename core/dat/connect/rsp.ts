@@ -1,6 +1,5 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
-import type { CmRequest } from '../../spi/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/core.js';
 import type { ServiceOptions } from '../endpoint/service.js';
@@ -56,11 +55,6 @@ export class Rsp extends ServicePoint {
    */
   override free(): void {
     if (!this.spent) super.free();
-  }
-
-  /** An XRC initiator's is for an XRC domain to accept, not for an endpoint. */
-  protected override wants(request: CmRequest): boolean {
-    return request.transport === 'rc';
   }
 
   protected override endpointFor(): Ep {

@@ -41,6 +41,8 @@ export interface ServicePointInit {
   readonly evd: Evd;
   /** The EVD is offered as `requests$`, and freed with the service point. */
   readonly isPrivate: boolean;
+  /** Transport of the requests that it can accept; default `rc`. */
+  readonly transport?: CmRequest['transport'];
 }
 
 /** Base of `Psp`, `Rsp` and `Csp`. Keeps the process alive until it is freed, unless `unref()`. */
@@ -61,6 +63,8 @@ export abstract class ServicePoint implements Callee {
   /** @internal */
   readonly service: Service;
   readonly evd: Evd;
+  /** @internal of the requests that it takes: the CM refuses others, a hand-off is refused here */
+  readonly transport: CmRequest['transport'];
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
   private current: SpStateName = 'LISTENING';
@@ -79,13 +83,15 @@ export abstract class ServicePoint implements Callee {
     private readonly init: ServicePointInit,
   ) {
     const { cm, processHold } = core.context;
-    const { service, evd } = init;
+    const { service, evd, transport = 'rc' } = init;
     this.service = service;
     this.evd = evd;
+    this.transport = transport;
     this.listener = spiCall({ operation, value: service, hints: inUse(service) }, () =>
       cm.listen({
         serviceId: this.serviceId,
         backlog: evd.qlen,
+        transport,
         onRequest: (request) => this.onRequest(request),
       }),
     );
@@ -211,7 +217,8 @@ export abstract class ServicePoint implements Callee {
   }
 
   private takes(request: CmRequest): boolean {
-    return this.current === 'LISTENING' && this.wants(request);
+    const { transport } = this;
+    return this.current === 'LISTENING' && request.transport === transport && this.wants(request);
   }
 
   private exhausted(operation: string, subtype: DatSubtype, why: string): DatError {

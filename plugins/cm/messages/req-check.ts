@@ -7,6 +7,7 @@ import {
   type Device,
   type Gid,
   gidEquals,
+  isPortServiceId,
   PATH_MTU_BYTES,
 } from '../../../core/spi/index.js';
 import { type CmaContents, cmaContentsOf } from './cma-contents.js';
@@ -20,8 +21,14 @@ export interface ReqRejection {
 }
 
 export interface ReqContents extends CmaContents {
-  readonly transport: CmTransport;
+  /** Undefined for one that no queue pair of the device has: no listener takes it. */
+  readonly transport: CmTransport | undefined;
   readonly localGidIndex: number;
+}
+
+/** Contents of a REQ that its listener takes. */
+export interface TakenContents extends ReqContents {
+  readonly transport: CmTransport;
 }
 
 /** @param source the address that the REQ came from: its connection is to be with no other */
@@ -32,15 +39,25 @@ export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents |
     const [ours] = device.gids;
     return ours ? { reason, info: ours } : { reason };
   }
-  const transport = transportOf(req);
-  if (transport === undefined || !device.capabilities.has(transport)) {
-    return { reason: REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE };
-  }
-  return checkPath(req, device) ?? contentsOf(req, transport, localGidIndex);
+  return checkPath(req, device) ?? contentsOf(req, transportFor(req, device), localGidIndex);
+}
+
+/** The reason that Linux gives for a transport which is not the listener's: rdma_cm refuses it. */
+export function wrongTransportReason({ serviceId }: CmReq): number {
+  const { CONSUMER_REJECT, INVALID_TRANSPORT_SERVICE_TYPE } = REJECT_REASON;
+  return isPortServiceId(serviceId) ? CONSUMER_REJECT : INVALID_TRANSPORT_SERVICE_TYPE;
 }
 
 export function isRejection(checked: ReqContents | ReqRejection): checked is ReqRejection {
   return 'reason' in checked;
+}
+
+/** @param wanted what the listener takes; without one, any that the device has */
+export function isTaken(
+  contents: ReqContents,
+  wanted = contents.transport,
+): contents is TakenContents {
+  return wanted !== undefined && contents.transport === wanted;
 }
 
 function checkPath(req: CmReq, device: Device): ReqRejection | undefined {
@@ -60,9 +77,14 @@ function checkPath(req: CmReq, device: Device): ReqRejection | undefined {
   return undefined;
 }
 
+function transportFor(req: CmReq, device: Device): CmTransport | undefined {
+  const transport = transportOf(req);
+  return transport !== undefined && device.capabilities.has(transport) ? transport : undefined;
+}
+
 function contentsOf(
   req: CmReq,
-  transport: CmTransport,
+  transport: CmTransport | undefined,
   localGidIndex: number,
 ): ReqContents | ReqRejection {
   const contents = cmaContentsOf(req.serviceId, req.privateData, req.primaryRemoteGid);

@@ -96,7 +96,11 @@ export class VerbsCm implements CmModule {
 
   listen(options: CmListenOptions): CmListener {
     this.checkOpen();
-    const { serviceId } = options;
+    const { serviceId, transport = 'rc' } = options;
+    if (transport !== 'rc') {
+      const what = `transport ${transport}: identifiers of librdmacm take requests for RC only`;
+      throw new SpiError('EOPNOTSUPP', what);
+    }
     if (this.listeners.has(serviceId)) {
       throw new SpiError('EADDRINUSE', `${serviceName(serviceId)} has a listener already`);
     }

@@ -3,7 +3,17 @@ import assert from 'node:assert/strict';
 import { DatDto, type DatEvent, RemoteSegment } from 'dapl';
 import { gidFromIp, QpState } from 'dapl/spi';
 import { type Claim, group } from './behaviour.js';
-import { assertSameBytes, ask, fillPattern, meet, refuses, settle, textOf, until } from './peer.js';
+import {
+  assertSameBytes,
+  ask,
+  CONN_QUAL,
+  fillPattern,
+  meet,
+  refuses,
+  settle,
+  textOf,
+  until,
+} from './peer.js';
 import {
   askReceiver,
   Initiator,
@@ -252,6 +262,11 @@ function accepting(claim: Claim): void {
     refuses(() => cr.accept(peers.passive.ep), 'DAT_INVALID_PARAMETER');
     cr.reject();
     await initiator.expect('PEER_REJECTED');
+    const psp = receiver.ia.createPsp({ connQual: CONN_QUAL });
+    initiator.ep.reset();
+    initiator.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
+    await initiator.expect('PEER_REJECTED');
+    psp.free();
     const plain = await ask(peers);
     assert.equal(plain.transport, 'rc');
     refuses(() => receiver.domain.accept(plain), 'DAT_INVALID_PARAMETER');

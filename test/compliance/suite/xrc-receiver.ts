@@ -158,7 +158,7 @@ export async function askReceiver(
   initiator: Initiator,
   receiver: Receiver,
 ): Promise<Cr> {
-  const psp = receiver.ia.createPsp({ connQual: CONN_QUAL, evd: receiver.evd });
+  const psp = receiver.ia.createPsp({ connQual: CONN_QUAL, evd: receiver.evd, xrc: true });
   initiator.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL });
   const event = await receiver.next();
   assert.ok(event.type === 'connection-request', textOf(event));

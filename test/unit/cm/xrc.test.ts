@@ -2,15 +2,26 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, QpType, SpiError } from '../../../core/spi/index.js';
 import { EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../../../plugins/cm/wire/req.js';
-import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
+import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
+import { CmPair, SERVICE, type Side, typesOf } from '../../support/cm-pair.js';
 
 /** MAD header of 24 bytes in front of every CM message. */
 const MAD_HEADER = 24;
 
+/** RC, UC, RD; the extensions none, XRC and one that is none's. */
+const TRANSPORTS = [
+  [0, 0],
+  [1, 0],
+  [2, 0],
+  [3, 0],
+  [3, 1],
+  [3, 2],
+] as const;
+
 async function established(pair: CmPair): Promise<{ active: Side; passive: Side }> {
   let passive: Side | undefined;
   const targetQp = pair.b.device.connectableQp(QpType.XRC_TGT);
-  pair.listen((request) => {
+  pair.listenXrc((request) => {
     assert.equal(request.transport, 'xrc');
     passive = { ...pair.accept(request, { qp: targetQp }), qp: targetQp };
   });
@@ -79,7 +90,7 @@ describe('CM for XRC', () => {
     pair.tamper('RTU', 1, []);
     let passive: Side | undefined;
     const qp = pair.b.device.connectableQp(QpType.XRC_TGT);
-    pair.listen((request) => (passive = { ...pair.accept(request, { qp }), qp }));
+    pair.listenXrc((request) => (passive = { ...pair.accept(request, { qp }), qp }));
     pair.connect({ qp: pair.a.device.connectableQp(QpType.XRC_INI) });
     await pair.world.runFor(50_000);
     assert.deepEqual(typesOf(passive!.events), []);
@@ -106,7 +117,7 @@ describe('CM for XRC', () => {
 
   it('a request is accepted with a queue pair of its transport only', async () => {
     const pair = new CmPair();
-    pair.listen((request) => {
+    pair.listenXrc((request) => {
       assert.throws(() => pair.accept(request), einval(/type RC: must be XRC_TGT/));
       const qp = pair.b.device.connectableQp(QpType.XRC_INI);
       assert.throws(() => pair.accept(request, { qp }), einval(/XRC_INI: must be XRC_TGT/));
@@ -136,23 +147,40 @@ describe('CM for XRC', () => {
     assert.throws(() => pair.connect({ qp }), einval(/XRC_TGT: must be RC or XRC_INI/));
   });
 
-  it('a device without XRC refuses the transport (REJ 9)', async () => {
+  it('a device without XRC refuses the transport, as rdma_cm does (REJ 28)', async () => {
     const pair = new CmPair();
     pair.b.device.capabilities.delete('xrc');
-    pair.listen(() => assert.fail('nobody is asked'));
+    pair.listenXrc(() => assert.fail('nobody is asked'));
     const active = pair.connect({ qp: pair.a.device.connectableQp(QpType.XRC_INI) });
     await pair.world.runFor(100_000);
-    assert.equal(pair.bodies('REJ')[0]?.reason, 9);
+    assert.equal(pair.bodies('REJ')[0]?.reason, 28);
     assert.deepEqual(typesOf(active.events), ['rejected']);
   });
 
-  it('an extended transport that is not XRC is refused (REJ 9)', async () => {
-    const pair = new CmPair();
-    await established(pair);
-    const [req] = pair.bodies('REQ');
-    const body = { ...req!, extendedTransportType: 2, localCommId: 99, localQpn: 77 };
-    pair.inject(pair.b, { name: 'REQ', body });
-    await pair.world.runFor(1000);
-    assert.equal(pair.bodies('REJ')[0]?.reason, 9);
-  });
+  for (const [name, serviceId, reason] of [
+    ['a port of rdma_cm', SERVICE, REJECT_REASON.CONSUMER_REJECT],
+    ['a service id of no port', 0x1234n, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE],
+  ] as const) {
+    it(`a transport that the listener does not take is refused at ${name} (${reason})`, async () => {
+      for (const listening of ['rc', 'xrc'] as const) {
+        const pair = new CmPair();
+        pair.connect({ serviceId });
+        await pair.world.runFor(10_000);
+        const onRequest = (): never => assert.fail('nobody is asked');
+        pair.b.cm.listen({ serviceId, backlog: 1, transport: listening, onRequest });
+        const [req] = pair.bodies('REQ');
+        assert.ok(req);
+        for (const [i, [service, extended]] of TRANSPORTS.entries()) {
+          const own = listening === 'rc' ? service === 0 : service === 3 && extended === 1;
+          if (own) continue;
+          const fields = { transportServiceType: service, extendedTransportType: extended };
+          const body = { ...req, ...fields, localCommId: 99 + i, localQpn: 77 + i };
+          pair.inject(pair.b, { name: 'REQ', body });
+          await pair.world.runFor(1000);
+          assert.equal(pair.bodies('REJ').at(-1)?.remoteCommId, 99 + i);
+          assert.equal(pair.bodies('REJ').at(-1)?.reason, reason);
+        }
+      }
+    });
+  }
 });

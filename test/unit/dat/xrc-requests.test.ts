@@ -9,6 +9,8 @@ import {
   PspFlags,
   type XrcDomain,
 } from '../../../core/index.js';
+import type { ServiceOptions } from '../../../core/dat/endpoint/service.js';
+import { REJECT_REASON } from '../../../plugins/cm/provider.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 
 const CLIENT = '192.0.2.1';
@@ -24,6 +26,7 @@ interface Scene {
   /** Takes requests at the server. */
   readonly requests: Evd;
   readonly connect: (connQual: number) => void;
+  readonly connectTo: (service: ServiceOptions) => void;
 }
 
 /** An initiator is about to ask. */
@@ -38,9 +41,11 @@ async function scene(): Promise<Scene> {
     requestEvd: outcome,
     connectEvd: outcome,
   });
-  const connect = (connQual: number): void => initiator.connect({ address: SERVER, connQual });
+  const connectTo = (service: ServiceOptions): void =>
+    initiator.connect({ address: SERVER, ...service });
+  const connect = (connQual: number): void => connectTo({ connQual });
   const domain = server.openXrcDomain();
-  return { fabric, server, client, domain, outcome, requests, connect };
+  return { fabric, server, client, domain, outcome, requests, connect, connectTo };
 }
 
 async function next({ fabric }: Scene, evd: Evd): Promise<ReturnType<Evd['dequeue']>> {
@@ -60,29 +65,73 @@ function refused(call: () => unknown): DatError {
 }
 
 describe('connection requests of XRC initiators', () => {
-  it('get no endpoint made for them, and a domain accepts', async () => {
+  it('come to a service point that was made for them, and a domain accepts', async () => {
     const here = await scene();
     const { server, domain, requests, connect, outcome } = here;
-    const pz = server.createPz();
-    const endpoint = { pz };
-    server.createPsp({ connQual: 9, evd: requests, flags: PspFlags.PROVIDER, endpoint });
+    const psp = server.createPsp({ connQual: 9, evd: requests, xrc: true });
+    assert.equal(psp.query().xrc, true);
     connect(9);
     const event = await next(here, requests);
     assert.ok(event?.type === 'connection-request');
     assert.equal(event.cr.transport, 'xrc');
-    assert.equal(event.cr.ep, undefined);
     const error = refused(() => event.cr.accept());
     assert.deepEqual([error.code, error.subtype], ['DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1']);
     assert.match(error.hint ?? '', /XRC domain/);
     domain.accept(event.cr);
     assert.equal((await next(here, outcome))?.number, DatEventNumber.ESTABLISHED);
-    assert.equal(pz.query().users, 0);
+  });
+
+  for (const [name, service, reason] of [
+    ['a port', { connQual: 9 }, REJECT_REASON.CONSUMER_REJECT],
+    ['a service id', { serviceId: 9n }, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE],
+  ] as const) {
+    it(`the CM refuses what the service point of ${name} cannot accept, either way`, async () => {
+      for (const xrc of [false, true]) {
+        const here = await scene();
+        const { server, client, requests, connectTo, outcome } = here;
+        server.createPsp({ ...service, evd: requests, xrc });
+        if (xrc) {
+          const evds = { requestEvd: outcome, recvEvd: outcome, connectEvd: outcome };
+          const ep = client.createEndpoint({ pz: client.createPz(), ...evds });
+          ep.connect({ address: SERVER, ...service });
+        } else connectTo(service);
+        const event = await next(here, outcome);
+        assert.ok(event?.type === 'connection');
+        assert.equal(event.rejectReason, reason);
+        assert.equal(requests.dequeue(), undefined);
+      }
+    });
+  }
+
+  it('are not handed off to a service point that cannot accept them', async () => {
+    const here = await scene();
+    const { server, domain, requests, connect, outcome } = here;
+    server.createPsp({ connQual: 9, evd: requests, xrc: true });
+    server.createPsp({ connQual: 10 });
+    connect(9);
+    const event = await next(here, requests);
+    assert.ok(event?.type === 'connection-request');
+    assert.equal(refused(() => event.cr.handoff(10)).code, 'DAT_INVALID_PARAMETER');
+    domain.accept(event.cr);
+    assert.equal((await next(here, outcome))?.number, DatEventNumber.ESTABLISHED);
+  });
+
+  it('have no endpoints made for them: PspFlags.PROVIDER with xrc is refused', async () => {
+    const { server } = await scene();
+    const endpoint = { pz: server.createPz() };
+    for (const options of [
+      { connQual: 9, flags: PspFlags.PROVIDER, endpoint, xrc: true },
+      { connQual: 9, xrc: 'yes' as never },
+    ]) {
+      assert.equal(refused(() => server.createPsp(options)).code, 'DAT_INVALID_PARAMETER');
+    }
+    assert.equal(server.createPspAny({ xrc: true }).query().xrc, true);
   });
 
   it('leave no target behind when they are gone before they are answered', async () => {
     const here = await scene();
     const { client, server, domain, requests, connect, fabric } = here;
-    server.createPsp({ connQual: 9, evd: requests });
+    server.createPsp({ connQual: 9, evd: requests, xrc: true });
     connect(9);
     const event = await next(here, requests);
     assert.ok(event?.type === 'connection-request');
@@ -103,7 +152,7 @@ describe('connection requests of XRC initiators', () => {
     const ep = server.createEndpoint({ pz: server.createPz() });
     const rsp = server.createRsp({ connQual: 9, ep, evd: requests });
     connect(9);
-    assert.equal((await next(here, outcome))?.number, DatEventNumber.NON_PEER_REJECTED);
+    assert.equal((await next(here, outcome))?.number, DatEventNumber.PEER_REJECTED);
     assert.deepEqual([ep.state, rsp.state], ['RESERVED', 'LISTENING']);
     rsp.free();
     ep.free();
