@@ -68,6 +68,11 @@ export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, 
     if (!gidEquals(source, this.path.gid)) return false;
     const { serviceId } = this.req;
     if (rep.status === SIDR_STATUS.VALID_QPN && rep.serviceId !== serviceId) return false;
+    if (rep.status === SIDR_STATUS.VALID_QPN && rep.qpn < FIRST_QPN) {
+      this.verdict = `SIDR_REP names queue pair ${rep.qpn}, which is no datagram service`;
+      this.dispatch('unreachable');
+      return true;
+    }
     this.rep = rep;
     this.dispatch('SIDR_REP');
     return true;
@@ -144,6 +149,9 @@ export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, 
 
   private static readonly RUNNER = new TableRunner(ASKING_TABLE, SidrResolution.ACTIONS);
 }
+
+/** 0 and 1 are for management. */
+const FIRST_QPN = 2;
 
 const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 

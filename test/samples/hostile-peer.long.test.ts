@@ -1,0 +1,143 @@
+/**
+ * Servers as README prints them and samples have them, each a process, and every field of REQ or
+ * SIDR_REQ at its extremes: none ends, and each serves a good client afterwards.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { DatError, type Ia, openIa } from '../../core/index.js';
+import { connect, FlowError } from '../../core/flow/index.js';
+import { SeededRandom } from '../../providers/mock/index.js';
+import { softroce } from '../../providers/softroce/index.js';
+import { editsOf, Hostility } from '../support/hostile-cm.js';
+import { loopback } from '../support/loopback.js';
+import { fileOf } from '../support/printed-program.js';
+import { Program, runSample } from './program.js';
+
+/** printed-program.ts puts what pages print there. */
+const PRINTED = loopback(1, 1);
+const TIMEOUT_MS = 250;
+/** At a time: fewer than wait for their turn. */
+const AT_ONCE = 48;
+const SEED = 36;
+
+/** Each by a connection of its own: a plain one, and one of dapl/flow with what its servers ask. */
+async function connectBy(ia: Ia, address: string, port: number, plain: boolean): Promise<void> {
+  if (!plain) {
+    const connection = await connect(ia, { address, port, timeoutMs: TIMEOUT_MS });
+    await connection.close();
+    return;
+  }
+  const ep = ia.createEndpoint({ pz: ia.createPz() });
+  const ended = new Promise<void>((resolve) => ep.connection$.subscribe(() => resolve()));
+  ep.connect({ address, connQual: port, timeoutMs: TIMEOUT_MS });
+  await ended;
+  ep.free();
+}
+
+async function attack(
+  name: 'REQ' | 'SIDR_REQ',
+  ask: (ia: Ia) => Promise<unknown>,
+  host: number,
+): Promise<void> {
+  const hostility = new Hostility(name);
+  const ia = await openIa(hostility.provider(softroce({ addresses: [loopback(76, host)] })));
+  const edits = editsOf(name, new SeededRandom(SEED));
+  try {
+    for (let from = 0; from < edits.length; from += AT_ONCE) {
+      const batch = edits.slice(from, from + AT_ONCE).map((edit) => {
+        hostility.add(edit);
+        return ask(ia).catch((error: unknown) => {
+          if (!(error instanceof DatError || error instanceof FlowError)) throw error;
+        });
+      });
+      await Promise.all(batch);
+    }
+    assert.equal(hostility.made.size, edits.length);
+  } finally {
+    await ia.close('abrupt');
+  }
+}
+
+/** Every field by a plain connection, and again by one of dapl/flow. */
+async function attackPort(address: string, port: number): Promise<void> {
+  await attack('REQ', (ia) => connectBy(ia, address, port, true), 1);
+  await attack('REQ', (ia) => connectBy(ia, address, port, false), 1);
+}
+
+const readme = readFileSync('README.md', 'utf8');
+
+function printed(name: string): string {
+  const [, code] = new RegExp(`\`${name}\\.mjs\`:\n\n\`\`\`js\n([^]*?)\`\`\``).exec(readme) ?? [];
+  assert.ok(code, `the README has no ${name}.mjs`);
+  return code;
+}
+
+describe('Hostile peers', () => {
+  const programs: ChildProcess[] = [];
+
+  afterEach(async () => {
+    const left = programs.splice(0).filter((each) => each.exitCode === null);
+    const gone = left.map((each) => once(each, 'exit'));
+    for (const each of left) each.kill('SIGKILL');
+    await Promise.all(gone);
+  });
+
+  /** @returns the process, and what it says and ends with */
+  function start(path: string): { child: ChildProcess; ended: Promise<unknown> } {
+    const child = fork(path, { silent: true });
+    programs.push(child);
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => (said += text));
+    }
+    return { child, ended: once(child, 'close').then(([code]) => ({ code, said })) };
+  }
+
+  for (const [name, port, said] of [
+    ['echo', 7000, 'hello over RDMA\n'],
+    ['rpc', 7001, `${4 << 20} bytes, all x: true\n`],
+  ] as const) {
+    it(`README: the ${name} server lives and serves`, async () => {
+      const code = printed(`${name}-server`).replace(/^for await/m, `process.send('up');\n$&`);
+      const { child } = start(fileOf(code, `hostile-${name}-server`));
+      await once(child, 'message');
+      await attackPort(PRINTED, port);
+      assert.equal(child.exitCode, null);
+      const { ended } = start(fileOf(printed(`${name}-client`), `hostile-${name}-client`));
+      assert.deepEqual(await ended, { code: 0, said });
+      assert.equal(child.exitCode, null);
+    });
+  }
+
+  it('README: hello, both ends in one program, ends well', async () => {
+    const gate = `process.send('up');\nawait new Promise((go) => process.once('message', go));\nprocess.disconnect();\n`;
+    const code = readFileSync('samples/hello/main.ts', 'utf8').replace(/^ep\.connect/m, `${gate}$&`);
+    const { child, ended } = start(fileOf(code, 'hostile-hello'));
+    await once(child, 'message');
+    await attackPort(PRINTED, 7000);
+    assert.equal(child.exitCode, null);
+    child.send('go');
+    const { code: exit, said } = (await ended) as { code: number; said: string };
+    assert.equal(exit, 0, said);
+    assert.match(said, /hello over RDMA\n$/);
+  });
+
+  it('sample udaddy lives and serves', async () => {
+    const [server, client] = [loopback(76, 2), loopback(76, 3)];
+    const program = new Program('udaddy', '-b', server);
+    programs.push(program.process);
+    await program.printed(/listening/);
+    const service = { address: server, connQual: 7174, timeoutMs: TIMEOUT_MS };
+    const ask = async (ia: Ia): Promise<void> => {
+      const ep = ia.createUdEndpoint({ pz: ia.createPz() });
+      await ep.resolve(service).finally(() => ep.free());
+    };
+    await attack('SIDR_REQ', ask, 4);
+    assert.equal(program.process.exitCode, null);
+    const outcome = await runSample('udaddy', '-s', server, '-b', client);
+    assert.equal(outcome.code, 0, outcome.stderr);
+    assert.equal((await program.ended).code, 0);
+  });
+});
