@@ -38,9 +38,8 @@ export interface EpPorts {
 
 /** An end that waits for the queues to run empty up to these indices. */
 export interface Ending {
-  readonly name: 'DISCONNECTED' | 'BROKEN';
-  readonly detail: string;
-  readonly cause: ConnectionCause | undefined;
+  readonly name: ConnectionEventName;
+  readonly details: ConnectionEventDetails;
   readonly sendTarget: number;
   readonly receiveTarget: number;
   /** A graceful disconnect ends when the CM's handshake has. */

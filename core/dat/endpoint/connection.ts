@@ -94,7 +94,7 @@ export class EpConnection implements AttemptListener {
   /** A request that is gone when it is answered: the handshake failed. */
   acceptFailed(detail: string): void {
     this.move('accept');
-    this.refuse('ACCEPT_COMPLETION_ERROR', { privateData: EMPTY, detail, flightRecord: [] });
+    this.refuse('ACCEPT_COMPLETION_ERROR', { detail });
   }
 
   onCmEvent(event: CmEvent, attempt: Attempt): void {
@@ -119,10 +119,11 @@ export class EpConnection implements AttemptListener {
       this.fail(breakReason('HANDSHAKE', detailOf(event)));
     } else if (this.isPending) {
       this.refuse(refusalOf(event, attempt.active), {
-        privateData: event.type === 'rejected' ? event.privateData : EMPTY,
         detail: detailOf(event),
-        flightRecord: [],
-        ...(event.type === 'rejected' && { rejectReason: event.reason }),
+        ...(event.type === 'rejected' && {
+          privateData: event.privateData,
+          rejectReason: event.reason,
+        }),
       });
     }
   }
@@ -138,10 +139,11 @@ export class EpConnection implements AttemptListener {
     this.ports.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
   }
 
-  private refuse(name: ConnectionEventName, details: ConnectionEventDetails): void {
+  /** Behind what the queues flush, as the other ends are. */
+  private refuse(name: ConnectionEventName, details: Partial<ConnectionEventDetails>): void {
     this.move('refused');
-    this.ports.queues.toError();
-    this.ports.post(name, details, false);
+    // A queue pair that was never ready to receive does not tell of its last receive.
+    this.beginEnding(name, details, { awaitsReceives: this.attempt?.active === false });
   }
 
   /**
@@ -191,7 +193,7 @@ export class EpConnection implements AttemptListener {
     const trouble = this.ports.queues.qp.networkTrouble?.();
     this.move('ended');
     const text = trouble === undefined ? detail : `${detail}: ${trouble}`;
-    this.beginEnding('BROKEN', text, false, cause);
+    this.beginEnding('BROKEN', { detail: text, cause });
   }
 
   /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
@@ -208,28 +210,33 @@ export class EpConnection implements AttemptListener {
     const unmet = byPeer && this.ports.queues.qp.lacksReceive === true;
     const why = unmet ? breakReason('NO_RECEIVE_POSTED') : undefined;
     const text = why === undefined ? detail : `${detail}: ${why.detail}`;
-    this.beginEnding('DISCONNECTED', text, false, why?.cause);
+    this.beginEnding('DISCONNECTED', { detail: text, cause: why?.cause });
   }
 
   private beginEnding(
-    name: 'DISCONNECTED' | 'BROKEN',
-    detail: string,
-    awaitsCm = false,
-    cause?: ConnectionCause,
+    name: ConnectionEventName,
+    details: Partial<ConnectionEventDetails>,
+    waits: Partial<Pick<Ending, 'awaitsCm' | 'awaitsReceives'>> = {},
   ): void {
     this.drainTarget = undefined;
     const { queues } = this.ports;
     this.attempt?.connection?.disconnect();
     const stuck = queues.toError();
     if (stuck === undefined && queues.sends.endsUnsignalled) queues.postMarker();
+    const { detail = '' } = details;
     this.ending = {
       name,
-      detail: stuck === undefined ? detail : `${detail}; nothing is flushed: ${stuck}`,
-      cause,
+      details: {
+        privateData: EMPTY,
+        flightRecord: [],
+        ...details,
+        detail: stuck === undefined ? detail : `${detail}; nothing is flushed: ${stuck}`,
+      },
       sendTarget: queues.sends.producer,
       receiveTarget: queues.receives.producer,
-      awaitsCm,
+      awaitsCm: false,
       awaitsReceives: this.attempt !== undefined,
+      ...waits,
     };
     this.watch();
     if (stuck === undefined) this.onReclaimed();
@@ -263,9 +270,9 @@ export class EpConnection implements AttemptListener {
     if (ending === undefined) return;
     this.ending = undefined;
     if (this.current === 'DISCONNECT_PENDING') this.move('ended');
-    const flightRecord = ending.name === 'BROKEN' ? this.flightRecord() : [];
-    const { name, detail, cause } = ending;
-    this.ports.post(name, { privateData: EMPTY, detail, cause, flightRecord }, false);
+    const { name, details } = ending;
+    const flightRecord = name === 'BROKEN' ? this.flightRecord() : [];
+    this.ports.post(name, { ...details, flightRecord }, false);
     this.watch();
   }
 
@@ -275,7 +282,7 @@ export class EpConnection implements AttemptListener {
       this.attempt?.connection?.abandon();
       this.attempt = undefined;
       this.move('ended');
-      this.beginEnding('DISCONNECTED', '');
+      this.beginEnding('DISCONNECTED', {});
       return;
     }
     if (this.current !== 'DISCONNECT_PENDING') this.move('disconnecting');
@@ -293,7 +300,7 @@ export class EpConnection implements AttemptListener {
   /** Nothing of ours is under way any more (or it shall be flushed): DREQ, and the end. */
   private leave(graceful: boolean): void {
     if (this.ending === undefined) {
-      this.beginEnding('DISCONNECTED', '', graceful);
+      this.beginEnding('DISCONNECTED', {}, { awaitsCm: graceful });
     } else {
       this.ending.awaitsCm &&= graceful;
       this.onReclaimed();
