@@ -299,8 +299,11 @@ export class GsiPort implements MadPort {
     if (status === WcStatus.SUCCESS) {
       this.counters.sent++;
       this.vainRestarts = 0;
-    } else if (status !== WcStatus.WR_FLUSH_ERR) this.recover(status);
-    else if (follower && this.isOpen && request.mayRepost()) {
+    } else if (status !== WcStatus.WR_FLUSH_ERR || this.qp1.state === QpState.SQE) {
+      // A flushed send stops QP1 too where it is the first that failed.
+      this.recover(status);
+    }
+    if (follower && status === WcStatus.WR_FLUSH_ERR && this.isOpen && request.mayRepost()) {
       this.repost(request);
       return;
     }

@@ -75,6 +75,8 @@ export class ManagementAgent {
   private readonly agent: ModuleAgent;
   private readonly inbox: Inbox<ManagementRequest>;
   private readonly pending = new Map<number, Pending>();
+  /** Calls of the consumer that have not settled. */
+  private readonly calls = new Set<Promise<unknown>>();
   private nextTransaction: number;
   private ended: Promise<void> | undefined;
   /** Bits of HOLD. */
@@ -131,10 +133,8 @@ export class ManagementAgent {
    * closed or device gone meanwhile), DAT_INTERNAL_ERROR (the peer ended the transfer, or the
    * request failed)
    */
-  async send(options: MadSendOptions): Promise<void> {
-    const operation = 'agent.send';
-    this.begin(operation, options);
-    await this.post(operation, checkMadSend(operation, options, this.init.format), 0, undefined);
+  send(options: MadSendOptions): Promise<void> {
+    return this.track(this.tell('agent.send', options));
   }
 
   /**
@@ -142,8 +142,16 @@ export class ManagementAgent {
    * @throws DatError (rejects) as `send`; DAT_TIMEOUT_EXPIRED: no response to any of the retries;
    * DAT_INTERRUPTED_CALL when `signal` fires
    */
-  async request(options: MadRequestOptions): Promise<ManagementDatagram> {
-    const operation = 'agent.request';
+  request(options: MadRequestOptions): Promise<ManagementDatagram> {
+    return this.track(this.ask('agent.request', options));
+  }
+
+  private async tell(operation: string, options: MadSendOptions): Promise<void> {
+    this.begin(operation, options);
+    await this.post(operation, checkMadSend(operation, options, this.init.format), 0, undefined);
+  }
+
+  private async ask(operation: string, options: MadRequestOptions): Promise<ManagementDatagram> {
     this.begin(operation, options);
     const checked = checkMadRequest(operation, options, this.init.format);
     const { timeoutMs, signal } = checked;
@@ -161,7 +169,7 @@ export class ManagementAgent {
     const { context, onUnregister } = this.init;
     if (this.ended === undefined) {
       context.trace?.('agent.unregister', { agent: this.id });
-      this.ended = this.agent.unregister().then(() => this.inbox.complete());
+      this.ended = this.endCalls();
       onUnregister(this);
       this.change(HOLD.ENGAGED, false);
     }
@@ -171,6 +179,19 @@ export class ManagementAgent {
   /** Unregisters. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.unregister();
+  }
+
+  private async endCalls(): Promise<void> {
+    await this.agent.unregister();
+    await Promise.allSettled(this.calls);
+    this.inbox.complete();
+  }
+
+  private track<T>(call: Promise<T>): Promise<T> {
+    const forget = (): void => void this.calls.delete(call);
+    this.calls.add(call);
+    call.then(forget, forget);
+    return call;
   }
 
   private change(bit: number, on: boolean): this {
@@ -299,7 +320,7 @@ export class ManagementAgent {
   ): Promise<void> {
     const sent = this.launch(RESPOND, response, send, 0, undefined).then(() => undefined);
     sent.catch(() => undefined);
-    return sent;
+    return this.track(sent);
   }
 
   private checkAnswer(options: MadRespondOptions): ReturnType<typeof checkMadRespond> {

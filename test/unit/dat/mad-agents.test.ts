@@ -197,6 +197,25 @@ describe('ia.mad', () => {
     }
   });
 
+  it('has ended when all that was asked of it has been returned to whoever asked', async () => {
+    const pair = await open();
+    const agent = pair.client.mad.registerAgent(VENDOR);
+    const order: string[] = [];
+    const ask = async (): Promise<void> => {
+      try {
+        await agent.request({ address: SERVER, attributeId: ATTRIBUTE });
+      } catch {
+        order.push('returned');
+      }
+    };
+    const asking = [ask(), ask()];
+    await agent.unregister();
+    order.push('unregistered');
+    await Promise.all(asking);
+    assert.deepEqual(order, ['returned', 'returned', 'unregistered']);
+    await pair.close();
+  });
+
   it('keeps its agents apart from those of other adapters on the same device', async () => {
     const pair = await open();
     const other = await openIa(mock({ fabric: pair.fabric, address: SERVER }));

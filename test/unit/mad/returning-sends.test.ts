@@ -128,6 +128,23 @@ describe('MAD, scenario 2: a work completion error', () => {
     assert.equal(pair.network.carried.length, 3);
   });
 
+  it('lives on when the first send that failed ends as a flush', async () => {
+    const pair = new MadPair();
+    const agent = pair.asker();
+    const { qp1 } = pair.a;
+    qp1.holdCompletions = true;
+    qp1.sendStatuses.push(WcStatus.WR_FLUSH_ERR);
+    for (const context of ['1', '2']) tell(pair, agent, context);
+    assert.equal(qp1.state, QpState.SQE);
+    qp1.releaseCompletions();
+    await pair.world.run();
+    assert.equal(qp1.state, QpState.RTS);
+    assert.deepEqual(pair.log, ['WR_FLUSH_ERR 1', 'SUCCESS 2']);
+    tell(pair, agent, '3');
+    await pair.world.run();
+    assert.deepEqual(pair.log.slice(2), ['SUCCESS 3']);
+  });
+
   it('returns followers of an agent that is unregistering instead', async () => {
     const pair = new MadPair();
     const [leaving, staying] = [pair.asker(), pair.asker()];
