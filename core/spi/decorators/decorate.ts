@@ -12,12 +12,15 @@ import {
 } from '../define-plugin.js';
 import type { Logger } from '../logger.js';
 import type { Clock } from '../time/clock.js';
-import { CLOCK, LOGGER, type Token } from '../tokens.js';
+import type { Timers } from '../time/timers.js';
+import { CLOCK, LOGGER, TIMERS, type Token } from '../tokens.js';
 import { over, type Over } from './over.js';
 
 /** What every device has, for whatever stands over a part of it. */
 export interface DecoratorContext {
   readonly clock: Clock;
+  /** Run by the device, after its own work: a wrapper may do later what it was asked to do. */
+  readonly timers: Timers;
   readonly logger: Logger;
 }
 
@@ -81,11 +84,10 @@ function layer<K extends ModuleKind>(
 ): ConfiguredModule {
   const inner = MODULE_TOKENS[kind] as Token<ModuleTypes[K]>;
   const meta = { name, kind, sdkVersion: '1.0', requires: [], provides: [] } as const;
-  const inject = { inner, clock: CLOCK, logger: LOGGER };
+  const inject = { inner, clock: CLOCK, timers: TIMERS, logger: LOGGER };
   const plugin = definePlugin<ModuleKind, typeof inject, unknown>(
     { ...meta, inject },
-    ({ inner: part, clock, logger }) =>
-      over<ModuleTypes[K]>(part, decorator(part, { clock, logger })),
+    ({ inner: part, ...context }) => over<ModuleTypes[K]>(part, decorator(part, context)),
   );
   return plugin();
 }

@@ -2,13 +2,38 @@ import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { cm } from 'dapl/plugins/cm';
 import { Fabric, mock } from 'dapl/providers/mock';
-import { DEVICE, type PacketPort, WcStatus, WrOpcode } from 'dapl/spi';
+import { DEVICE, type PacketPort, Timer, WcStatus, WrOpcode } from 'dapl/spi';
 import { decorate, decorateModule, observe, type ObservedCompletion } from 'dapl/spi/decorators';
 import { connected } from '../../../compliance/suite/peer.js';
 import { PROVIDER_PAIRS, withAdapters } from '../../../support/every-provider.js';
 
 describe('A decorated provider', () => {
   for (const [name, pairOf] of Object.entries(PROVIDER_PAIRS)) {
+    it(`may answer requests later, by the timers of its device: ${name}`, async () => {
+      const pair = pairOf();
+      const waits: number[] = [];
+      const passive = decorate(pair.passive, {
+        cm: (inner, { clock, timers }) => ({
+          listen: ({ onRequest, ...options }) =>
+            inner.listen({
+              ...options,
+              onRequest: (request) => {
+                const begin = clock.now();
+                const later = new Timer(() => {
+                  waits.push(clock.now() - begin);
+                  onRequest?.(request);
+                });
+                timers.start(later, begin + 20_000);
+              },
+            }),
+        }),
+      });
+      await withAdapters({ ...pair, passive }, async (opened) => {
+        await connected(opened);
+      });
+      assert.ok(waits.length === 1 && waits[0]! >= 20_000, String(waits));
+    });
+
     it(`has its CM and its device wrapped, one over the other: ${name}`, async () => {
       const calls: string[] = [];
       const pair = pairOf();
