@@ -113,7 +113,10 @@ describe('Hostile peers', () => {
 
   it('README: hello, both ends in one program, ends well', async () => {
     const gate = `process.send('up');\nawait new Promise((go) => process.once('message', go));\nprocess.disconnect();\n`;
-    const code = readFileSync('samples/hello/main.ts', 'utf8').replace(/^ep\.connect/m, `${gate}$&`);
+    const code = readFileSync('samples/hello/main.ts', 'utf8').replace(
+      /^ep\.connect/m,
+      `${gate}$&`,
+    );
     const { child, ended } = start(fileOf(code, 'hostile-hello'));
     await once(child, 'message');
     await attackPort(PRINTED, 7000);

@@ -71,6 +71,9 @@ export class Hostility {
     if (edit === undefined) return data;
     this.made.set(id, edit);
     this.last = edit;
-    return emitCmMad({ ...mad, message: { ...mad.message, body: { ...body, ...edit } } as CmMessage });
+    return emitCmMad({
+      ...mad,
+      message: { ...mad.message, body: { ...body, ...edit } } as CmMessage,
+    });
   }
 }

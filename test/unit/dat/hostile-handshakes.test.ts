@@ -3,7 +3,14 @@
  * its objects allow throws, and a good peer is served beside them and after.
  */
 import assert from 'node:assert/strict';
-import { DatError, DatEventNumber, type Ia, openIa, type UdAddressHandle, type UdEp } from '../../../core/index.js';
+import {
+  DatError,
+  DatEventNumber,
+  type Ia,
+  openIa,
+  type UdAddressHandle,
+  type UdEp,
+} from '../../../core/index.js';
 import { Fabric, mock, SeededRandom } from '../../../providers/mock/index.js';
 import { type Edit, editsOf, Hostility, type HostileName } from '../../support/hostile-cm.js';
 
