@@ -92,7 +92,7 @@ describe('Hostile peers', () => {
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => (said += text));
     }
-    return { child, ended: once(child, 'close').then(([code]) => ({ code, said })) };
+    return { child, ended: once(child, 'close').then(() => ({ code: child.exitCode, said })) };
   }
 
   for (const [name, port, said] of [

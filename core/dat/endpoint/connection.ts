@@ -5,7 +5,6 @@
  * waits for the consumer to dequeue.
  */
 import { toDatError } from '../../errors/index.js';
-import type { ConnectionCause } from '../../evd/index.js';
 import { type CmConnection, type CmEvent } from '../../spi/index.js';
 import { NO_ROW } from '../../spi/internal/index.js';
 import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
