@@ -201,10 +201,10 @@ function parsePacket(view: DataView, bytes: Uint8Array): PacketMessage | undefin
     return undefined;
   }
   const packet: HandedPacket = {
-    sourceGid: bytes.slice(16, 16 + GID_BYTES),
+    sourceGid: new Uint8Array(bytes.subarray(16, 16 + GID_BYTES)),
     sourcePort,
     localGidIndex,
-    bytes: bytes.slice(PACKET_BYTES),
+    bytes: new Uint8Array(bytes.subarray(PACKET_BYTES)),
   };
   return { kind: 'PACKET', slot, packet };
 }

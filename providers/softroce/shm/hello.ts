@@ -174,7 +174,7 @@ function parseHello(view: DataView, bytes: Uint8Array): Hello | undefined {
   if (count === 0 || count > MAX_ADDRESSES) return undefined;
   if (bytes.length !== HELLO_BYTES + GID_BYTES * count) return undefined;
   const gidAt = (i: number): Gid =>
-    bytes.slice(HELLO_BYTES + GID_BYTES * i, HELLO_BYTES + GID_BYTES * (i + 1));
+    new Uint8Array(bytes.subarray(HELLO_BYTES + GID_BYTES * i, HELLO_BYTES + GID_BYTES * (i + 1)));
   return {
     kind: 'HELLO',
     slot: slotNumber === 0 ? undefined : slotNumber - 1,

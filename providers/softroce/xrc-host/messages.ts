@@ -221,8 +221,12 @@ function check(
   }
 }
 
-/** JSON has neither bytes nor numbers of 64 bits. */
-function replace(this: unknown, _key: string, value: unknown): unknown {
+/**
+ * JSON has neither bytes nor numbers of 64 bits. A field is looked at as it is: what it says of
+ * itself by `toJSON`, as a Buffer does, has been asked before this is called.
+ */
+function replace(this: Readonly<Record<string, unknown>>, key: string): unknown {
+  const value = this[key];
   if (typeof value === 'bigint') return { $bigint: value.toString(16) };
   if (value instanceof Uint8Array) return { $bytes: Buffer.from(value).toString('hex') };
   return value;

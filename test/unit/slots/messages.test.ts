@@ -9,6 +9,7 @@ import {
   parseMessage,
   type SlotsMessage,
 } from '../../../providers/slots/messages.js';
+import { BYTES_AS, withBytesAs } from '../../support/same-bytes.js';
 
 const PACKET = {
   sourceGid: Uint8Array.from({ length: 16 }, (_, i) => i),
@@ -46,6 +47,17 @@ describe('slots: messages', () => {
       assert.equal(Buffer.from(bytes).toString('hex'), hex);
       assert.deepEqual(parseMessage(bytes, descriptors), message);
     });
+
+    for (const [kind, bytesAs] of Object.entries(BYTES_AS)) {
+      it(`${message.kind} is the same with its bytes as ${kind}`, () => {
+        const bytes = emitMessage(withBytesAs(message, bytesAs));
+        assert.equal(Buffer.from(bytes).toString('hex'), hex);
+        const came = bytesAs(bytes);
+        const parsed = parseMessage(came, descriptors);
+        came.fill(0);
+        assert.deepEqual(parsed, message);
+      });
+    }
 
     it(`${message.kind} of another length, version, slot or with other descriptors is none`, () => {
       const bytes = emitMessage(message);

@@ -7,6 +7,7 @@ import {
   type MeetingMessage,
   parseMessage,
 } from '../../../../providers/softroce/shm/hello.js';
+import { BYTES_AS, withBytesAs } from '../../../support/same-bytes.js';
 import { pattern } from '../../../compliance/port/harness.js';
 
 const hello: Hello = {
@@ -53,6 +54,17 @@ describe('softroce: messages of devices that meet', () => {
       assert.deepEqual(emitMessage(message), bytes);
       assert.deepEqual(parseMessage(bytes, descriptors), message);
     });
+
+    for (const [kind, bytesAs] of Object.entries(BYTES_AS)) {
+      it(`${message.kind} is the same with its bytes as ${kind}`, () => {
+        const bytes = emitMessage(withBytesAs(message, bytesAs));
+        assert.deepEqual(bytes, bytesOf(hex));
+        const came = bytesAs(bytes);
+        const parsed = parseMessage(came, descriptors);
+        came.fill(0);
+        assert.deepEqual(parsed, message);
+      });
+    }
 
     it(`${message.kind} has its length and descriptors, and nothing in what is reserved`, () => {
       const bytes = bytesOf(hex);

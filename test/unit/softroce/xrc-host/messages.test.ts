@@ -1,5 +1,6 @@
 /** What openers and the host of an XRC domain say to each other. */
 import assert from 'node:assert/strict';
+import { BYTES_AS, withBytesAs } from '../../../support/same-bytes.js';
 import {
   decode,
   encode,
@@ -62,6 +63,14 @@ describe('softroce: messages of XRC hosts', () => {
   it('are read as they were written', () => {
     for (const message of MESSAGES) assert.deepEqual(decode(encode(message)), message);
   });
+
+  for (const [kind, bytesAs] of Object.entries(BYTES_AS)) {
+    it(`bytes are bytes, as ${kind}`, () => {
+      for (const message of MESSAGES) {
+        assert.deepEqual(decode(bytesAs(encode(withBytesAs(message, bytesAs)))), message);
+      }
+    });
+  }
 
   it('are refused where they are of no kind, or a field is not what the table says', () => {
     const bad: readonly [string, RegExp][] = [
