@@ -26,8 +26,8 @@ export interface HcaParameters {
    */
   readonly minAckTimeoutUs: number;
   /**
-   * Least time between two retries that hints (ICMP port unreachable) bring forward, 0 to
-   * 60,000,000 us. With seven retries a dead peer is known after 7 * 120 ms and one ACK timeout.
+   * Least time between two repeats of the oldest packet that hints (ICMP port unreachable) bring
+   * forward, 0 to 60,000,000 us. They take no retry: hints can be forged.
    */
   readonly unreachableRetryUs: number;
   /** Segments of a request or receive, 1 to 255. */

@@ -1,7 +1,7 @@
 /**
  * What network and system have said of the packets of a connection: noted in its flight record, and
- * told when its retries run out with nothing acknowledged since. Nothing here is a retry; the one
- * hint that is acted upon, a port that nothing listens at, is the requester's.
+ * told when its retries run out with nothing acknowledged since. Nothing here is a retry: the one
+ * hint that is acted upon, a port that nothing listens at, has the oldest packet sent again.
  */
 import { describeReport, type NetworkReport, REFUSAL_CODES } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
@@ -12,11 +12,9 @@ import type { ReliableQueuePair } from '../connected/connection.js';
 export interface HintedRequester {
   /** PSN of the oldest unacknowledged packet. */
   readonly una: number;
-  readonly maxPsn: number;
   readonly outstanding: boolean;
   readonly waitingForReceiver: boolean;
-  readonly retriesLeft: number;
-  retry(psn: number): void;
+  sendProbe(): void;
 }
 
 /** A connection that hints may be about. */
@@ -64,16 +62,15 @@ export class RcNetworkReports {
   }
 
   /**
-   * A hint that the peer's process is gone: a retry now, but not one for every hint. The last word
-   * is the ACK timer's, which cannot be forged.
+   * A hint that the peer's process is gone: the oldest packet goes again, not for every hint, and
+   * it is no retry. Whoever knows two addresses can forge hints; the ACK timer alone ends anything.
    */
   onPortUnreachable(): void {
     const { hca, memory, requester } = this.qp;
     if (!requester.outstanding || requester.waitingForReceiver) return;
-    if (requester.retriesLeft === 0) return;
     if (hca.nowUs - memory.lastHintUs < hca.parameters.unreachableRetryUs) return;
     memory.lastHintUs = hca.nowUs;
-    requester.retry(requester.maxPsn);
+    requester.sendProbe();
   }
 
   /** The memory that the connection goes through is gone, and with it the connection. */

@@ -36,13 +36,13 @@ class Scene {
     this.handlers.onReport({ ...report, gid: this.gid });
   }
 
-  /** Nothing arrives, and each 100 ms it is said so. */
-  silence(forUs: number, report?: Said): void {
+  /** Nothing arrives, and from time to time it is said so. */
+  silence(forUs: number, report?: Said, everyUs = 100_000): void {
     this.pair.a.port.filter = () => [];
     this.pair.run(1);
-    for (let us = 0; us < forUs; us += 100_000) {
+    for (let us = 0; us < forUs; us += everyUs) {
       if (report) this.say(report);
-      this.pair.run(100_000);
+      this.pair.run(everyUs);
     }
   }
 
@@ -64,6 +64,7 @@ type Said = Without<NetworkReport>;
 
 const SAID: Readonly<Record<string, Said>> = {
   nothing: { type: 'unreachable' },
+  'a port that nothing listens at': { type: 'port-unreachable' },
   ...Object.fromEntries(
     ['ENETUNREACH', 'EHOSTUNREACH', 'ENETDOWN', 'EPERM', 'ENOBUFS'].map(
       (code) => [`refused by ${code}`, { type: 'refused', code }] as const,
@@ -89,6 +90,22 @@ describe('RC: reports of network and system', () => {
       scene.pair.run(5 * SECOND_US);
       assert.deepEqual(scene.statuses, [WcStatus.SUCCESS]);
       assert.equal(scene.qp.networkTrouble?.(), undefined);
+    });
+  }
+
+  for (const [everyUs, pauseMs] of [
+    [130_000, 1800],
+    [130_000, 2500],
+    [1_000, 2500],
+  ] as const) {
+    it(`forged "port unreachable" each ${everyUs} us: a pause of ${pauseMs} ms is survived`, () => {
+      const scene = new Scene();
+      scene.send(4096);
+      scene.silence(1000 * pauseMs, { type: 'port-unreachable' }, everyUs);
+      assert.equal(scene.qp.state, QpState.RTS);
+      scene.speak();
+      scene.pair.run(5 * SECOND_US);
+      assert.deepEqual(scene.statuses, [WcStatus.SUCCESS]);
     });
   }
 

@@ -347,24 +347,35 @@ describe('RC retries', () => {
     assert.equal(pair.a.driver.nextDeadlineUs(), Infinity);
   });
 
-  it('notices in 7 * 120 ms and one ACK timeout by hints that a peer is gone, not sooner', () => {
-    const { pair, qpA } = connected({ timeout: 15 });
-    const handlers = pair.a.driver.portHandlers(() => undefined);
-    const peer = pair.b.port.gids[0]!;
-    pair.a.port.filter = () => [];
-    const hints: string[] = [];
-    pair.a.driver.device.setReportHandler(({ gid }) => hints.push(gid.join('.')));
-    postSend(pair.a, qpA, send);
-    for (let ms = 0; ms < 1100; ms += 5) {
-      handlers.onReport({ type: 'port-unreachable', gid: peer });
-      pair.run(5_000);
-      if (ms < 800) assert.equal(qpA.state, QpState.RTS);
+  it('hints take no retry, and end nothing: what is silent breaks when its retries have run out', () => {
+    const brokenAt = (hintEveryUs: number): { ms: number; retries: number; repeats: number } => {
+      const { pair, qpA } = connected({ timeout: 15, retryCount: 3 });
+      const handlers = pair.a.driver.portHandlers(() => undefined);
+      const heard: string[] = [];
+      pair.a.driver.device.setReportHandler(({ gid }) => heard.push(gid.join('.')));
+      pair.a.port.filter = () => [];
+      postSend(pair.a, qpA, send);
+      let ms = 0;
+      for (; qpA.state === QpState.RTS && ms < 60_000; ms += 5) {
+        const isDue = hintEveryUs > 0 && (ms * 1000) % hintEveryUs === 0;
+        if (isDue) handlers.onReport({ type: 'port-unreachable', gid: pair.b.port.gids[0]! });
+        pair.run(5_000);
+      }
+      assert.deepEqual(
+        drain(pair.a.sendCq).map((c) => c.status),
+        [WcStatus.RETRY_EXC_ERR],
+      );
+      assert.equal(heard.length > 0, hintEveryUs > 0);
+      const { retries, earlyRepeats } = pair.a.driver.device.counters;
+      return { ms, retries, repeats: earlyRepeats };
+    };
+    const silent = brokenAt(0);
+    for (const everyUs of [5_000, 130_000, 400_000]) {
+      const hinted = brokenAt(everyUs);
+      assert.deepEqual([hinted.ms, hinted.retries], [silent.ms, silent.retries], `${everyUs} us`);
+      const most = silent.repeats + 1 + Math.ceil((silent.ms * 1000) / Math.max(120_000, everyUs));
+      assert.ok(hinted.repeats > silent.repeats && hinted.repeats <= most, `${hinted.repeats}`);
     }
-    assert.deepEqual(
-      drain(pair.a.sendCq).map((c) => c.status),
-      [WcStatus.RETRY_EXC_ERR],
-    );
-    assert.ok(hints.length > 0);
   });
 
   it('outlives any number of false hints while the peer answers', () => {
