@@ -11,6 +11,9 @@ namespace {
 
 /// Small ranges share a chunk. Its pages are had when they are touched.
 constexpr uint64_t kChunkBytes = 32 << 20;
+/// What a bit of `touched` stands for: no system has smaller ones.
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kAllTouched = UINT64_MAX;
 /// Each segment is a descriptor here and in every peer.
 constexpr size_t kMaxSegments = 512;
 /// Packets have 16 bits for them, and none is used again.
@@ -54,15 +57,32 @@ napi_value Arena::allocate(napi_env env, size_t bytes) {
   return bufferOf(env, chunk, offset, room, bytes);
 }
 
-bool Arena::find(const void* address, uint64_t length, SegmentRange* range) const {
+bool Arena::lend(const void* address, uint64_t length, SegmentRange* range) {
   const uintptr_t from = reinterpret_cast<uintptr_t>(address);
   auto behind = chunks_.upper_bound(from);
   if (behind == chunks_.begin()) return false;
   const auto& [start, chunk] = *--behind;
   const uint64_t offset = from - start;
   if (offset > chunk->segment.bytes || length > chunk->segment.bytes - offset) return false;
+  chunk->touch(offset, length);
   *range = {chunk->segment.number, offset};
   return true;
+}
+
+/// Each page once: reading one that is not there has the system make it, as ours.
+void Arena::Chunk::touch(uint64_t offset, uint64_t length) {
+  const uint64_t end = (offset + length + kPageBytes - 1) / kPageBytes;
+  for (uint64_t page = offset / kPageBytes; page < end; page++) {
+    uint64_t& word = touched[page / 64];
+    if (word == kAllTouched) {
+      page |= 63;
+      continue;
+    }
+    const uint64_t bit = uint64_t{1} << page % 64;
+    if (word & bit) continue;
+    static_cast<void>(*static_cast<volatile const uint8_t*>(segment.data + page * kPageBytes));
+    word |= bit;
+  }
 }
 
 std::vector<Arena::Segment> Arena::segments() const {
@@ -84,6 +104,7 @@ Arena::Chunk* Arena::newChunk(uint64_t bytes) {
   auto chunk = std::make_unique<Chunk>();
   chunk->segment = {nextNumber_++, descriptor, static_cast<uint8_t*>(data), bytes};
   chunk->holes[0] = bytes;
+  chunk->touched.resize(bytes / kPageBytes / 64 + 1);
   bytes_ += bytes;
   Chunk* const added = chunk.get();
   chunks_[reinterpret_cast<uintptr_t>(data)] = std::move(chunk);

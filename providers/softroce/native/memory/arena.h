@@ -35,8 +35,9 @@ class Arena {
   /// An ArrayBuffer of zeros, or nullptr where the limit or the system has no more: then other
   /// memory will do.
   napi_value allocate(napi_env env, size_t bytes);
-  /// Where the range lies; false for memory of elsewhere.
-  bool find(const void* address, uint64_t length, SegmentRange* range) const;
+  /// Where the range lies, for a peer to read it there; false for memory of elsewhere. Its pages are
+  /// had by then: one that nobody has touched would count as its reader's (memory cgroups).
+  bool lend(const void* address, uint64_t length, SegmentRange* range);
   /// Bytes of all segments.
   uint64_t bytes() const { return bytes_; }
 
@@ -60,6 +61,8 @@ class Arena {
     uint64_t fresh = 0;
     uint64_t used = 0;
     std::map<uint64_t, uint64_t> holes;  // offset to length, none beside another
+    std::vector<uint64_t> touched;       // a bit for each page
+    void touch(uint64_t offset, uint64_t length);
   };
   struct Buffer;
 

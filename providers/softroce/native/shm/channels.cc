@@ -216,7 +216,7 @@ bool Channels::place(uint64_t source, uint32_t length, uint8_t* target) const {
 bool Channels::inPlace(const Channel& channel, const uint8_t* data, uint32_t bytes,
                        uint64_t* place) const {
   SegmentRange range;
-  if (!arena_ || !arena_->find(data, bytes, &range) || !channel.mayName(range.segment)) {
+  if (!arena_ || !arena_->lend(data, bytes, &range) || !channel.mayName(range.segment)) {
     return false;
   }
   *place = Slot::placeOf(static_cast<uint16_t>(range.segment), range.offset);

@@ -26,7 +26,7 @@ class Channels {
   Channels(const PortMemory& memory, RegionTable& regions, size_t arenaAt)
       : memory_(memory), regions_(regions), arenaAt_(arenaAt) {}
   /// Memory that peers may read where it lies; nullptr for none.
-  void useArena(const Arena* arena) { arena_ = arena; }
+  void useArena(Arena* arena) { arena_ = arena; }
 
   // --- their lives ---
   /// @returns 0 or errno
@@ -102,7 +102,7 @@ class Channels {
   size_t arenaUsed_ = 0;
   std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<Channel*> attached_;
-  const Arena* arena_ = nullptr;
+  Arena* arena_ = nullptr;
   uint32_t nextNumber_ = 0;
   /// The burst: packets described, and of each channel how many have been read.
   Taken taken_[kBurst];
