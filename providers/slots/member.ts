@@ -303,7 +303,7 @@ export class GroupMember {
       return false;
     try {
       const table = TableMemory.open(host.mapTable(descriptor, message.tableBytes));
-      if (table?.nodeGuid !== message.nodeGuid) return false;
+      if (table?.nodeGuid !== message.nodeGuid) throw scribbled();
       this.life = host.liveAs(message.slot);
       this.table = table;
     } catch (error) {
@@ -359,6 +359,13 @@ function systemError(cause: unknown): SpiError {
 function noAnswer(): SpiError {
   return new SpiError('ETIMEDOUT', 'the process that gives out slots does not answer', {
     hint: 'it may be stopped (SIGSTOP, a debugger): let it go on, or end it',
+  });
+}
+
+/** The broker has answered, so it is well; what it gave is not what it has made. */
+function scribbled(): SpiError {
+  return new SpiError('EIO', 'a process that shares this device has overwritten its shared table', {
+    hint: 'the process that gives out slots does answer: end all that share the address, or take another address',
   });
 }
 

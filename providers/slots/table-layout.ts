@@ -46,14 +46,18 @@ export class TableMemory {
   readonly words: Uint32Array;
   private readonly doubles: Float64Array;
 
-  private constructor(memory: ArrayBuffer) {
+  private constructor(
+    memory: ArrayBuffer,
+    /** As it was when this process came: what a member scribbles later changes nothing of it. */
+    readonly nodeGuid: bigint,
+  ) {
     this.words = new Uint32Array(memory);
     this.doubles = new Float64Array(memory);
   }
 
   /** @param memory zeros, of TABLE_BYTES */
   static create(memory: ArrayBuffer, nodeGuid: bigint): TableMemory {
-    const table = new TableMemory(memory);
+    const table = new TableMemory(memory, nodeGuid);
     table.words[1] = VERSION;
     table.words[2] = Number(nodeGuid & 0xffffffffn);
     table.words[3] = Number(nodeGuid >> 32n);
@@ -64,12 +68,9 @@ export class TableMemory {
   /** @returns undefined for what is no such table */
   static open(memory: ArrayBuffer): TableMemory | undefined {
     if (memory.byteLength !== TABLE_BYTES) return undefined;
-    const table = new TableMemory(memory);
-    return table.words[0] === MAGIC && table.words[1] === VERSION ? table : undefined;
-  }
-
-  get nodeGuid(): bigint {
-    return BigInt(this.words[2] ?? 0) | (BigInt(this.words[3] ?? 0) << 32n);
+    const [magic, version, low = 0, high = 0] = new Uint32Array(memory, 0, 4);
+    if (magic !== MAGIC || version !== VERSION) return undefined;
+    return new TableMemory(memory, BigInt(low) | (BigInt(high) << 32n));
   }
 
   stateOf(slot: number): SlotState {

@@ -18,6 +18,7 @@
  *     presides                whether it is broker
  *     usage                   descriptors and memory of the process, as JSON (usage.ts)
  *     table                   what the shared table says, as JSON (usage.ts)
+ *     scribble                overwrites the shared table
  *     close                   the device
  */
 import { createInterface } from 'node:readline';
@@ -148,6 +149,9 @@ async function answer(line: string): Promise<string | number> {
       return JSON.stringify(await usageOf());
     case 'table':
       return JSON.stringify(tableOf(deadly!.table!));
+    case 'scribble':
+      new Uint8Array(deadly!.table!).fill(0xa5);
+      return 'scribbled';
     case 'close':
       await ia?.close();
       return 'closed';

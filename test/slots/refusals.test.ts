@@ -8,6 +8,7 @@ import { inspectSoftroce, softroce } from '../../providers/softroce/index.js';
 import { nativeAddon } from '../native/addon.js';
 import { leaveOut } from '../support/left-out.js';
 import { loopback, testPort } from '../support/loopback.js';
+import { patience } from '../support/patience.js';
 import { killAll, opened, Program } from './programs.js';
 
 const UDP_PORT = 4791;
@@ -177,5 +178,21 @@ describe('softroce: an address cannot be shared, or not as before', function () 
       }
       assert.equal(await straysOf(broker), strays, 'packets find their way again');
     }
+  });
+
+  it('a member has overwritten the shared table: a newcomer hears that, and not of the broker', async () => {
+    const address = newAddress();
+    const [broker, member, peer] = [new Program(), new Program(), new Program()];
+    assert.equal(await member.ask('slow 0'), 'is');
+    for (const program of [broker, member, peer]) {
+      assert.equal(await program.ask(`open ${address} ${UDP_PORT}`), 'open');
+    }
+    assert.equal(await member.ask('scribble'), 'scribbled');
+    const startMs = performance.now();
+    const error = await refusal(address);
+    assert.match(error.message, /has overwritten its shared table/);
+    assert.match(error.hint ?? '', /the process that gives out slots does answer/);
+    const tookMs = performance.now() - startMs;
+    assert.ok(tookMs < patience(2_000), `${tookMs} ms`);
   });
 });
