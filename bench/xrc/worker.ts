@@ -50,8 +50,8 @@ async function receive(): Promise<number> {
   return kind === 'rc' ? listenRc(ia, pz) : listenXrc(ia, pz);
 }
 
-function listenXrc(ia: Ia, pz: Pz): number {
-  const domain = ia.openXrcDomain({ key: kind === 'hosted' ? file : 'bench' });
+async function listenXrc(ia: Ia, pz: Pz): Promise<number> {
+  const domain = await ia.openXrcDomain({ key: kind === 'hosted' ? file : 'bench' });
   const srq = domain.createSrq({ pz, maxRecvDtos: RECEIVES });
   for (const [cookie, segment] of segments.entries()) srq.postRecv(segment, cookie);
   srq.completions$.subscribe(({ cookie, transferredLength }) => {
@@ -94,7 +94,8 @@ async function connect(to: string, srqn: number): Promise<void> {
     ep.connect({ address: to, connQual: PORT });
     send = (segment) => ep.postSend(segment, 0);
   } else {
-    const ep: XrcInitiator = ia.openXrcDomain().createInitiator({ pz, ...evds, attributes });
+    const own = await ia.openXrcDomain();
+    const ep: XrcInitiator = own.createInitiator({ pz, ...evds, attributes });
     ep.connect({ address: to, connQual: PORT });
     send = (segment) => ep.toSrq(srqn).postSend(segment, 0);
   }

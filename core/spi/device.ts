@@ -106,6 +106,11 @@ export interface Device {
    * @throws SpiError('EINVAL') 'exclusive' and it exists; ('ENODEV') 'existing' and it does not
    */
   createXrcDomain?(sharing?: XrcSharing): XrcDomainHandle;
+  /**
+   * In place of `createXrcDomain`, for a domain with a key, where another process may have to start
+   * first. The event loop goes on meanwhile.
+   */
+  openXrcDomain?(sharing: XrcSharing): Promise<XrcDomainHandle>;
 
   /** Events of the device and its port; those of a queue pair or queue go to its own handler. */
   setEventHandler(handler: (event: AsyncEventType) => void): void;

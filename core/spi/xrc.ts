@@ -24,10 +24,15 @@ export interface XrcModule {
   /**
    * Opens a domain by key, shared by the consumers of the device; without a key a private one.
    * Opening it again gives another hold on the same domain.
+   * @returns a promise where the device has `openXrcDomain`, and waits for it
    * @throws SpiError('EINVAL') 'exclusive' and it exists; ('ENODEV') 'existing' and it does not;
    * ('EOPNOTSUPP') the device knows no XRC
    */
-  openDomain(consumer: XrcConsumer, key: string | undefined, mode: XrcOpenMode): XrcDomain;
+  openDomain(
+    consumer: XrcConsumer,
+    key: string | undefined,
+    mode: XrcOpenMode,
+  ): XrcDomain | Promise<XrcDomain>;
   /** A consumer's end: unregisters, closes and destroys all that is its own. Idempotent. */
   release(consumer: XrcConsumer): void;
   close(): Promise<void>;

@@ -19,7 +19,6 @@ import {
   type XrcConsumer,
   type XrcDomainHandle,
   type XrcPreparedTargetInit,
-  type XrcSharing,
   type XrcTargetInit,
   type XrcTargetOwner,
 } from '../../core/spi/index.js';
@@ -31,8 +30,6 @@ const EVERY_ACCESS =
   Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 
 export class SharedDomain {
-  readonly key: string | undefined;
-  readonly handle: XrcDomainHandle;
   private readonly targets = new Map<number, Target>();
   /** Holds of each consumer. */
   private readonly holds = new Map<XrcConsumer, number>();
@@ -41,16 +38,12 @@ export class SharedDomain {
 
   /** @param onEnd its last hold has been given up */
   constructor(
-    sharing: XrcSharing | undefined,
+    readonly key: string | undefined,
+    readonly handle: XrcDomainHandle,
     private readonly device: Device,
     private readonly logger: Logger,
     private readonly onEnd: () => void,
-  ) {
-    this.key = sharing?.key;
-    const handle = device.createXrcDomain?.(sharing);
-    if (!handle) throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
-    this.handle = handle;
-  }
+  ) {}
 
   get qpns(): number[] {
     return [...this.targets.keys()];

@@ -10,8 +10,10 @@ import {
   SpiError,
   type XrcConsumer,
   type XrcDomain,
+  type XrcDomainHandle,
   type XrcModule,
   type XrcOpenMode,
+  type XrcSharing,
 } from '../../core/spi/index.js';
 import { DomainHold } from './domain-hold.js';
 import { SharedDomain } from './shared-domain.js';
@@ -26,20 +28,59 @@ const MODES: readonly unknown[] = ['create', 'exclusive', 'existing'];
 export class Xrc implements XrcModule {
   private readonly byKey = new Map<string, SharedDomain>();
   private readonly holds = new Map<XrcConsumer, Set<DomainHold>>();
+  /** By key: domains that their device opens just now. */
+  private readonly opening = new Map<string, Promise<void>>();
   private closed = false;
 
   constructor(private readonly dependencies: XrcDependencies) {}
 
-  openDomain(consumer: XrcConsumer, key: string | undefined, mode: XrcOpenMode): XrcDomain {
+  openDomain(
+    consumer: XrcConsumer,
+    key: string | undefined,
+    mode: XrcOpenMode,
+  ): XrcDomain | Promise<XrcDomain> {
     const { device } = this.dependencies;
-    if (this.closed) throw new SpiError('ENODEV', `device ${device.name} is closed`);
+    this.checkOpen();
     if (!device.capabilities.has('xrc')) {
       throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
     }
     if (!MODES.includes(mode)) {
       throw new SpiError('EINVAL', `mode ${show(mode)}: ${MODES.join(', ')}`);
     }
-    const domain = this.find(key, mode) ?? this.create(key, mode);
+    if (key !== undefined && device.openXrcDomain) return this.openLater(consumer, { key, mode });
+    const sharing = key === undefined ? undefined : { key, mode };
+    const domain = this.find(key, mode) ?? this.create(sharing, device.createXrcDomain?.(sharing));
+    return this.hold(consumer, domain);
+  }
+
+  /** Of those that open a domain at once, one has the device open it. */
+  private async openLater(consumer: XrcConsumer, sharing: XrcSharing): Promise<XrcDomain> {
+    const { key, mode } = sharing;
+    const { device } = this.dependencies;
+    for (let other = this.opening.get(key); other; other = this.opening.get(key)) await other;
+    this.checkOpen();
+    const found = this.find(key, mode);
+    if (found) return this.hold(consumer, found);
+    let end = (): void => undefined;
+    this.opening.set(key, new Promise((resolve) => (end = resolve)));
+    try {
+      const handle = await device.openXrcDomain!(sharing);
+      if (this.closed) handle.destroy();
+      this.checkOpen();
+      return this.hold(consumer, this.create(sharing, handle));
+    } finally {
+      this.opening.delete(key);
+      end();
+    }
+  }
+
+  private checkOpen(): void {
+    if (!this.closed) return;
+    throw new SpiError('ENODEV', `device ${this.dependencies.device.name} is closed`);
+  }
+
+  private hold(consumer: XrcConsumer, domain: SharedDomain): XrcDomain {
+    const { device } = this.dependencies;
     const own = this.holds.get(consumer) ?? new Set<DomainHold>();
     this.holds.set(consumer, own);
     const hold: DomainHold = new DomainHold(domain, consumer, device, () => {
@@ -81,10 +122,14 @@ export class Xrc implements XrcModule {
     return domain;
   }
 
-  private create(key: string | undefined, mode: XrcOpenMode): SharedDomain {
+  private create(
+    sharing: XrcSharing | undefined,
+    handle: XrcDomainHandle | undefined,
+  ): SharedDomain {
     const { device, logger } = this.dependencies;
-    const sharing = key === undefined ? undefined : { key, mode };
-    const domain = new SharedDomain(sharing, device, logger, () => {
+    const key = sharing?.key;
+    if (!handle) throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
+    const domain = new SharedDomain(key, handle, device, logger, () => {
       if (key !== undefined) this.byKey.delete(key);
     });
     if (key !== undefined) this.byKey.set(key, domain);

@@ -76,7 +76,7 @@ export interface DeviceHooks {
    * @internal of a device that processes share: a domain by a key, or undefined where it is
    * in-process
    */
-  readonly openXrcDomain?: (hca: Hca, sharing: XrcSharing) => SoftXrcDomain | undefined;
+  readonly openXrcDomain?: (hca: Hca, sharing: XrcSharing) => Promise<SoftXrcDomain | undefined>;
   /** What the port counts, where that is more than PORT_COUNTERS. */
   readonly portCounters?: readonly string[];
 }
@@ -91,6 +91,7 @@ export class HcaDevice implements Device {
   readonly dropPartingMad?: NonNullable<Device['dropPartingMad']>;
   readonly meet?: NonNullable<Device['meet']>;
   readonly share?: NonNullable<Device['share']>;
+  readonly openXrcDomain?: NonNullable<Device['openXrcDomain']>;
   private readonly domains = new Set<Domain>();
   private readonly cqs = new Set<SoftCompletionQueue>();
   private eventHandler: (event: AsyncEventType) => void = () => undefined;
@@ -119,7 +120,14 @@ export class HcaDevice implements Device {
     this.attributes = deviceAttributes(hca, random);
     const capabilities = new Set(ALWAYS);
     if (hca.multicast.possible) capabilities.add('multicast');
-    if (hooks.openXrcDomain !== undefined) capabilities.add('xrc-between-processes');
+    if (hooks.openXrcDomain !== undefined) {
+      capabilities.add('xrc-between-processes');
+      this.openXrcDomain = async (sharing): Promise<XrcDomainHandle> => {
+        this.checkOpen();
+        const elsewhere = await hooks.openXrcDomain?.(hca, sharing);
+        return elsewhere ?? this.createXrcDomain(sharing);
+      };
+    }
     this.capabilities = capabilities;
   }
 
@@ -194,8 +202,6 @@ export class HcaDevice implements Device {
 
   createXrcDomain(sharing?: XrcSharing): XrcDomainHandle {
     this.checkOpen();
-    const elsewhere = sharing && this.hooks.openXrcDomain?.(this.hca, sharing);
-    if (elsewhere !== undefined) return elsewhere;
     if (sharing?.mode === 'existing') {
       throw new SpiError('ENODEV', `there is no XRC domain ${show(sharing.key)}`);
     }

@@ -30,7 +30,8 @@ export async function runReceive(options: ReceiveOptions): Promise<void> {
   const ia = await openIa(softroce({ addresses: [address], shared: true }));
   try {
     let failure: Error | undefined;
-    const receiver = new Receiver(ia, index, domain, (error) => (failure ??= error));
+    const shared = await ia.openXrcDomain({ key: domain });
+    const receiver = new Receiver(ia, index, shared, (error) => (failure ??= error));
     board.write(['queue', index, receiver.srq.srqn]);
     const srqns = await board.queues(receivers);
     let gone = 0;

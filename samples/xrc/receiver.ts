@@ -6,20 +6,19 @@ import { MAX_BYTES, readMessage } from './message.js';
 const RECEIVES = 64;
 
 export class Receiver {
-  readonly domain: XrcDomain;
   readonly srq: XrcSrq;
   verified = 0;
   /** Next sequence number of each sender. */
   private readonly next = new Map<number, number>();
 
   /**
-   * @param file that names the domain
+   * @param domain that the receivers share
    * @param onVerified called for each message, or with what is wrong
    */
   constructor(
     readonly ia: Ia,
     readonly index: number,
-    file: string,
+    readonly domain: XrcDomain,
     onVerified: (error?: Error) => void,
   ) {
     const pz = ia.createPz();
@@ -27,8 +26,7 @@ export class Receiver {
     // The process that hosts the domain writes what comes into memory that it has in common.
     const shared = `samples/xrc ${process.pid}`;
     const lmr = ia.allocate(RECEIVES * MAX_BYTES, { pz, privileges, shared });
-    this.domain = ia.openXrcDomain({ key: file });
-    this.srq = this.domain.createSrq({ pz, maxRecvDtos: RECEIVES });
+    this.srq = domain.createSrq({ pz, maxRecvDtos: RECEIVES });
     const places = Array.from({ length: RECEIVES }, (_, i) =>
       lmr.segment(i * MAX_BYTES, MAX_BYTES),
     );

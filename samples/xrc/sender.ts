@@ -26,7 +26,8 @@ export async function runSender(options: SenderOptions): Promise<void> {
   const pz = ia.createPz();
   const lmr = ia.allocate(DEPTH * MAX_BYTES, { pz });
   const evd = ia.createEvd({ qlen: 2 * DEPTH });
-  const ep = ia.openXrcDomain().createInitiator({
+  const own = await ia.openXrcDomain();
+  const ep = own.createInitiator({
     pz,
     requestEvd: evd,
     connectEvd: evd,

@@ -46,7 +46,7 @@ export class Process {
   }
 
   open(key?: string, mode: XrcOpenMode = 'create'): XrcDomain {
-    return (this.domain = this.module.openDomain(this, key, mode));
+    return (this.domain = this.module.openDomain(this, key, mode) as XrcDomain);
   }
 
   srq(): SharedReceiveQueue {

@@ -14,7 +14,7 @@ export class XrcConsumerStub {
   ) {}
 
   open(key: string | undefined = 'k', mode: XrcOpenMode = 'create'): XrcDomain {
-    this.domain = this.module.openDomain(this, key, mode);
+    this.domain = this.module.openDomain(this, key, mode) as XrcDomain;
     return this.domain;
   }
 

@@ -28,9 +28,10 @@ export async function playXrc(stage: Stage): Promise<void> {
 async function reach(stage: Stage, active: Side, passive: Side): Promise<Reached> {
   const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd, xrc: true });
   const { pz, evd } = passive;
-  const behind = passive.ia.openXrcDomain();
+  const behind = await passive.ia.openXrcDomain();
   const srq = behind.createSrq({ pz, recvEvd: evd, maxRecvDtos: 64 });
-  const from = active.ia.openXrcDomain().createInitiator({
+  const own = await active.ia.openXrcDomain();
+  const from = own.createInitiator({
     pz: active.pz,
     requestEvd: active.evd,
     connectEvd: active.evd,

@@ -25,6 +25,8 @@
  *     write SRQN ADDRESS KEY TEXT
  *     leave                        closes the domain
  *     close                        closes the device
+ *     lag                          for how long the event loop stood still, at most, in ms,
+ *                                  since this was asked last
  */
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -52,6 +54,7 @@ const MTU_BYTES = 1024;
 const SLOT_BYTES = 256;
 const RECEIVES = 16;
 const LOOK_MS = 5;
+const TICK_MS = 10;
 const TRANSPORT = { minRnrTimer: 14, rnrRetryCount: 7, ackTimeout: 14, retryCount: 5 };
 
 let ia: Ia;
@@ -65,6 +68,13 @@ const received: string[] = [];
 const told: string[] = [];
 const marked: string[] = [];
 const accepted: string[] = [];
+
+let longestMs = 0;
+let tickMs = performance.now();
+setInterval(() => {
+  longestMs = Math.max(longestMs, performance.now() - tickMs - TICK_MS);
+  tickMs = performance.now();
+}, TICK_MS).unref();
 
 async function atLeast(list: readonly string[], count: number): Promise<string> {
   while (list.length < count) await sleep(LOOK_MS);
@@ -120,8 +130,8 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
     });
     return 'open';
   },
-  domain(key = '', mode = 'create') {
-    domain = ia.openXrcDomain({ key, mode: mode as 'create' });
+  async domain(key = '', mode = 'create') {
+    domain = await ia.openXrcDomain({ key, mode: mode as 'create' });
     return 'domain';
   },
   queue: makeQueue,
@@ -147,7 +157,7 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
   },
   listen(port = '', owner = 'consumer') {
     ia.createPsp({ connQual: Number(port), xrc: true }).requests$.subscribe(({ cr }) => {
-      const privateData = new TextEncoder().encode(String(srq.srqn));
+      const privateData = Buffer.from(String(srq.srqn));
       const options = { owner: owner as 'consumer', privateData };
       accepted.push(String(domain.accept(cr, options)));
     });
@@ -172,11 +182,12 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
   marked: (count) => atLeast(marked, Number(count)),
   window: () => `${memory.address} ${memory.rmrContext}`,
   bytes: () => new TextDecoder().decode(memory.bytes.subarray(SLOT_BYTES, SLOT_BYTES + 5)),
-  initiator() {
+  async initiator() {
     pz = ia.createPz();
     memory = ia.allocate(4096, { pz });
     sends = ia.createEvd({ qlen: 16 });
-    initiator = ia.openXrcDomain().createInitiator({
+    const own = await ia.openXrcDomain();
+    initiator = own.createInitiator({
       pz,
       requestEvd: sends,
       connectEvd: sends,
@@ -210,6 +221,11 @@ const commands: Readonly<Record<string, (...words: string[]) => unknown>> = {
     srq.free();
     domain.close();
     return 'left';
+  },
+  lag() {
+    const lagMs = Math.round(longestMs);
+    longestMs = 0;
+    return lagMs;
   },
   async close() {
     await ia.close('abrupt');

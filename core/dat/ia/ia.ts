@@ -352,11 +352,12 @@ export class Ia extends Handle {
   }
 
   /**
-   * Opens an XRC domain of the device.
+   * Opens an XRC domain of the device. Where processes share it, the first opener waits until its
+   * host process has started (docs/xrc.md); timers and I/O go on meanwhile.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED where the device has no XRC; DAT_INVALID_STATE
    * (`exclusive`, and it exists); DAT_INVALID_PARAMETER (`existing`, and it does not)
    */
-  openXrcDomain(options: XrcDomainOptions = {}): XrcDomain {
+  openXrcDomain(options: XrcDomainOptions = {}): Promise<XrcDomain> {
     return openXrcDomain(this.core, this.endpoints, options);
   }
 

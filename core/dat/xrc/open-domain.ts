@@ -1,6 +1,6 @@
 /** Opening XRC domains. */
-import { spiCall } from '../../errors/index.js';
-import type { XrcOpenMode } from '../../spi/index.js';
+import { toDatError } from '../../errors/index.js';
+import type { XrcDomain as XrcHold, XrcOpenMode } from '../../spi/index.js';
 import { checkFields } from '../../errors/guards.js';
 import { TEXT, oneOf, optional } from '../../spi/checks/index.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
@@ -18,11 +18,11 @@ export interface XrcDomainOptions {
   readonly mode?: XrcOpenMode;
 }
 
-export function openXrcDomain(
+export async function openXrcDomain(
   core: IaCore,
   endpoints: EndpointMaker,
   options: XrcDomainOptions = {},
-): XrcDomain {
+): Promise<XrcDomain> {
   const operation = core.begin('ia.openXrcDomain', { key: options?.key, mode: options?.mode });
   checkFields(operation, 1, options, DOMAIN_OPTIONS);
   const { key, mode = 'create' } = options;
@@ -30,7 +30,16 @@ export function openXrcDomain(
   if (xrc === undefined) throw notSupported(operation, `device ${device.name} has no XRC`);
   requireCapability(operation, device, 'xrc', 'XRC');
   const map = { EINVAL: ['DAT_INVALID_STATE'], ENODEV: NO_DOMAIN } as const;
-  const hold = spiCall({ operation, value: key, map }, () => xrc.openDomain(core, key, mode));
+  const open = async (): Promise<XrcHold> => xrc.openDomain(core, key, mode);
+  const hold = await open().catch((error: unknown) => {
+    throw toDatError(error, { operation, value: key, map });
+  });
+  try {
+    core.assertOpen(operation);
+  } catch (error) {
+    hold.close();
+    throw error;
+  }
   return core.adopt(new XrcDomain(core, hold, endpoints));
 }
 

@@ -111,6 +111,10 @@ class Wrapping {
       members.createXrcDomain = (sharing): XrcDomainHandle =>
         tap.call('createXrcDomain', () => device.createXrcDomain!(sharing));
     }
+    if (device.openXrcDomain) {
+      members.openXrcDomain = (sharing): Promise<XrcDomainHandle> =>
+        tap.call('openXrcDomain', () => device.openXrcDomain!(sharing));
+    }
     return members;
   }
 

@@ -1,12 +1,13 @@
 /**
- * An opener's connection to the host process. The calls of the device interface are synchronous, so
- * asking waits for the answer; what comes unasked meanwhile is kept for the event loop.
+ * An opener's connection to the host process. Most calls of the device interface are synchronous,
+ * so asking waits for the answer; what comes unasked meanwhile is kept for the event loop. What
+ * opens a domain is asked later: the host may have yet to start.
  */
 import { SpiError } from '../../../core/spi/index.js';
 import type { UnixSocket } from '../../host/index.js';
 import { type Answer, decode, encode, type Note, type Request } from './messages.js';
 
-/** A host answers within microseconds, unless it is stopped or has yet to start. */
+/** A host that has started answers within microseconds, unless it is stopped. */
 const ANSWER_MS = 20_000;
 const FIRST_SLEEP_MS = 0.05;
 const LAST_SLEEP_MS = 2;
@@ -27,6 +28,8 @@ export class HostLink {
   private readonly notes: Note[] = [];
   /** Requests that the host has, and whose caller has been told that it does not answer. */
   private readonly givenUp = new Map<number, Request>();
+  /** What the event loop hears the answer of. */
+  private readonly askedLater = new Map<number, (answer: Answer | SpiError) => void>();
   private readonly answerMs: number;
   private number = 0;
   private ended = false;
@@ -51,9 +54,24 @@ export class HostLink {
     } finally {
       this.deliverSoon();
     }
-    const { code, message = '', value } = answer!;
-    if (code !== undefined) throw new SpiError(code, message);
-    return value;
+    return valueOf(answer!);
+  }
+
+  /** As `ask`, of the first thing that is asked, without waiting: it rejects as `ask` throws. */
+  askLater(request: Request): Promise<unknown> {
+    const id = this.nextNumber();
+    const bytes = encode({ ...request, id });
+    return new Promise<Answer>((resolve, reject) => {
+      const timer = setTimeout(() => hear(noAnswer(this.answerMs)), this.answerMs);
+      const hear = (answer: Answer | SpiError): void => {
+        clearTimeout(timer);
+        this.askedLater.delete(id);
+        if (answer instanceof SpiError) reject(answer);
+        else resolve(answer);
+      };
+      this.askedLater.set(id, hear);
+      if (!this.trySend(bytes, [])) hear(hasEnded());
+    }).then(valueOf);
   }
 
   /** A full queue will be read, and the host then looks at all rings. */
@@ -70,17 +88,9 @@ export class HostLink {
     const endMs = performance.now() + this.answerMs;
     let sleepMs = FIRST_SLEEP_MS;
     for (;;) {
-      if (this.ended) throw new SpiError('EIO', 'the process that hosts the XRC domain has ended');
+      if (this.ended) throw hasEnded();
       if (done()) return;
-      if (performance.now() > endMs) {
-        throw new SpiError(
-          'ETIMEDOUT',
-          `the host of the XRC domain has not answered in ${this.answerMs} ms`,
-          {
-            hint: 'it may be stopped (SIGSTOP, a debugger): let it go on, or end it',
-          },
-        );
-      }
+      if (performance.now() > endMs) throw noAnswer(this.answerMs);
       if (this.ended) continue;
       this.init.turn();
       sleep(sleepMs);
@@ -103,8 +113,14 @@ export class HostLink {
       if (message === undefined) return undefined;
       if ('note' in message) this.notes.push(message);
       else if (message.answer === id) return message;
-      else this.undo(message);
+      else this.hear(message);
     }
+  }
+
+  private hear(answer: Answer): void {
+    const asked = this.askedLater.get(answer.answer);
+    if (asked) asked(answer);
+    else this.undo(answer);
   }
 
   /** What has been done after all, for a caller that has been told that it is not. */
@@ -142,7 +158,7 @@ export class HostLink {
       const message = this.take();
       if (message === undefined) break;
       if ('note' in message) this.notes.push(message);
-      else this.undo(message);
+      else this.hear(message);
     }
     this.deliver();
   }
@@ -160,10 +176,31 @@ export class HostLink {
     if (this.ended) return;
     this.close();
     setImmediate(() => {
+      for (const hear of [...this.askedLater.values()]) hear(hasEnded());
       this.deliver();
       this.init.onEnd();
     });
   }
+}
+
+/** @throws SpiError of the host */
+function valueOf({ code, message = '', value }: Answer): unknown {
+  if (code !== undefined) throw new SpiError(code, message);
+  return value;
+}
+
+function hasEnded(): SpiError {
+  return new SpiError('EIO', 'the process that hosts the XRC domain has ended');
+}
+
+function noAnswer(answerMs: number): SpiError {
+  return new SpiError(
+    'ETIMEDOUT',
+    `the host of the XRC domain has not answered in ${answerMs} ms`,
+    {
+      hint: 'it may be stopped (SIGSTOP, a debugger): let it go on, or end it',
+    },
+  );
 }
 
 /** @returns undefined where nothing is to be taken back */
@@ -185,6 +222,6 @@ function undoingOf(request: Request, value: unknown): Request | undefined {
 const LOOK = encode({ note: 'look' });
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-export function sleep(ms: number): void {
+function sleep(ms: number): void {
   Atomics.wait(NEVER, 0, 0, ms);
 }

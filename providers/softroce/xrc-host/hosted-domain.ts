@@ -21,7 +21,6 @@ import { Mirror, type SharedNames } from './mirror.js';
 
 export interface HostedDomainInit {
   readonly hca: Hca;
-  readonly mode: XrcOpenMode;
   readonly names: SharedNames;
   readonly link: Pick<HostLinkInit, 'socket' | 'turn'>;
   readonly createTable: (bytes: number) => { memory: ArrayBuffer; descriptor: number };
@@ -41,7 +40,7 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   /** What the connection of a target that was accepted here is told to. */
   private readonly connections = new Map<number, (event: CmEvent) => void>();
 
-  /** @throws SpiError('EINVAL', 'ENODEV') by the mode; ('EIO') the host has ended */
+  /** It is `open`ed before anything else. */
   constructor(private readonly init: HostedDomainInit) {
     super(init.hca);
     this.link = new HostLink({
@@ -49,8 +48,12 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
       onNote: (note) => this.onNote(note),
       onEnd: () => this.onEnd(),
     });
+  }
+
+  /** Rejects with SpiError('EINVAL', 'ENODEV') by the mode; ('EIO') the host has ended. */
+  async open(mode: XrcOpenMode): Promise<void> {
     try {
-      this.link.ask({ op: 'open', mode: init.mode });
+      await this.link.askLater({ op: 'open', mode });
     } catch (error) {
       this.link.close();
       throw error;

@@ -1,13 +1,16 @@
-/** Opens a domain that processes share: finds its host process, or starts it. */
-import { spawn } from 'node:child_process';
+/**
+ * Opens a domain that processes share: finds its host process, or starts it. The event loop goes on
+ * meanwhile: what the host waits for may be this process, as the broker of the address.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { type BigIntStats, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { show } from '../../../core/spi/checks/index.js';
 import { SpiError, type XrcSharing } from '../../../core/spi/index.js';
 import type { Hca } from '../../hca/hca.js';
 import type { UnixSocket, UnixSockets } from '../../host/index.js';
-import { sleep } from './host-link.js';
 import { HostedDomain } from './hosted-domain.js';
 import type { SharedNames } from './mirror.js';
 
@@ -38,57 +41,70 @@ export interface XrcHostInit {
 }
 
 /**
- * @returns undefined for a key that names no file: such a domain is in-process
- * @throws SpiError('EINVAL') the key names no file that is there, or 'exclusive' and the domain
- * exists; ('ENODEV') 'existing' and it does not; ('EACCES') another user's; ('EOPNOTSUPP') in a
- * bundle without the package; ('EIO', 'ETIMEDOUT')
+ * @returns undefined for a key that names no file: such a domain is in-process. Rejects with
+ * SpiError('EINVAL') the key names no file that is there, or 'exclusive' and the domain exists;
+ * ('ENODEV') 'existing' and it does not; ('EACCES') another user's; ('EOPNOTSUPP') in a bundle
+ * without the package; ('EIO') the host cannot start; ('ETIMEDOUT')
  */
-export function openHostedDomain(
+export async function openHostedDomain(
   init: XrcHostInit,
   hca: Hca,
-  { key, mode }: XrcSharing,
-): HostedDomain | undefined {
+  sharing: XrcSharing,
+): Promise<HostedDomain | undefined> {
+  const { key, mode } = sharing;
   if (!isAbsolute(key)) return undefined;
-  const { addon, names, turn } = init;
   const name = `${init.groupName}/xrc/${fileDigest(key)}`;
   const endMs = performance.now() + START_MS;
-  for (let started = false; ;) {
-    const socket = connectTo(addon, name, key);
+  let host: ChildProcess | undefined;
+  while (performance.now() < endMs) {
+    const socket = connectTo(init.addon, name, key);
     if (socket !== undefined) {
-      const domain = opened(socket);
+      const domain = await openAt(init, hca, sharing, socket);
       if (domain !== undefined) return domain;
-      started = false;
     } else if (mode === 'existing') {
       throw new SpiError('ENODEV', `there is no XRC domain ${show(key)}`);
-    } else if (!started) {
-      startHost(init, name, key);
-      started = true;
+    } else if (host === undefined || hasEnded(host, key)) {
+      host = startHost(init, name, key);
     }
-    if (performance.now() > endMs) {
-      throw new SpiError('ETIMEDOUT', `the host of XRC domain ${show(key)} has not started`);
-    }
-    turn();
-    sleep(SLEEP_MS);
+    await sleep(SLEEP_MS);
   }
+  throw new SpiError('ETIMEDOUT', `the host of XRC domain ${show(key)} has not started`);
+}
 
-  /** @returns undefined where the host has just ended: its last opener has gone */
-  function opened(socket: UnixSocket): HostedDomain | undefined {
-    try {
-      return new HostedDomain({
-        hca,
-        mode,
-        names,
-        link: { socket, turn },
-        createTable: (bytes) => addon.createSharedTable('dapl-xrc', bytes),
-        closeDescriptor: (descriptor) => addon.closeDescriptor(descriptor),
-        memoryDescriptor: (memory) => addon.memoryDescriptor(memory),
-      });
-    } catch (error) {
-      const { code, message } = error as SpiError;
-      if (code === 'EIO') return undefined;
-      throw new SpiError(code, `XRC domain ${show(key)}: ${message}`, { cause: error });
-    }
+/** @returns undefined where the host has just ended: its last opener has gone */
+async function openAt(
+  { addon, names, turn }: XrcHostInit,
+  hca: Hca,
+  { key, mode }: XrcSharing,
+  socket: UnixSocket,
+): Promise<HostedDomain | undefined> {
+  const domain = new HostedDomain({
+    hca,
+    names,
+    link: { socket, turn },
+    createTable: (bytes) => addon.createSharedTable('dapl-xrc', bytes),
+    closeDescriptor: (descriptor) => addon.closeDescriptor(descriptor),
+    memoryDescriptor: (memory) => addon.memoryDescriptor(memory),
+  });
+  try {
+    await domain.open(mode);
+    return domain;
+  } catch (error) {
+    const { code, message } = error as SpiError;
+    if (code === 'EIO') return undefined;
+    throw new SpiError(code, `XRC domain ${show(key)}: ${message}`, { cause: error });
   }
+}
+
+/**
+ * A host that finds the name taken ends, and says nothing; one that was killed is started again.
+ * @throws SpiError('EIO') it cannot do what a host does
+ */
+function hasEnded({ exitCode, signalCode }: ChildProcess, key: string): boolean {
+  if (exitCode === null || exitCode === 0) return exitCode === 0 || signalCode !== null;
+  throw new SpiError('EIO', `the host of XRC domain ${show(key)} ended with code ${exitCode}`, {
+    hint: 'another try starts another one; see that this address can be opened by one program more',
+  });
 }
 
 /** One domain for all names of a file, as ibv_open_xrcd has it. */
@@ -121,7 +137,7 @@ function connectTo(addon: XrcHostAddon, name: string, key: string): UnixSocket |
 }
 
 /** It outlives this process, and has nothing of it. */
-function startHost({ program, options }: XrcHostInit, name: string, key: string): void {
+function startHost({ program, options }: XrcHostInit, name: string, key: string): ChildProcess {
   if (program === undefined) {
     throw new SpiError(
       'EOPNOTSUPP',
@@ -138,4 +154,5 @@ function startHost({ program, options }: XrcHostInit, name: string, key: string)
   child.on('error', () => undefined);
   if (child.pid === undefined) throw new SpiError('EIO', `${process.execPath} does not start`);
   child.unref();
+  return child;
 }

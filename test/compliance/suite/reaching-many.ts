@@ -1,6 +1,6 @@
 /** XRC: one connection from a node reaches the receivers of all adapters of a device. */
 import assert from 'node:assert/strict';
-import { DatDto, type DatEvent, RemoteSegment } from 'dapl';
+import { DatDto, type DatEvent, RemoteSegment, type XrcDomainOptions } from 'dapl';
 import { gidFromIp, QpState } from 'dapl/spi';
 import { type Claim, group } from './behaviour.js';
 import {
@@ -254,8 +254,8 @@ function failing(claim: Claim): void {
 
 function accepting(claim: Claim): void {
   claim('a request is accepted by what it asks for', async (pair) => {
-    const receiver = new Receiver(pair);
-    const initiator = new Initiator(pair.active);
+    const receiver = await Receiver.of(pair);
+    const initiator = await Initiator.of(pair.active);
     const cr = await askReceiver(pair, initiator, receiver);
     assert.equal(cr.transport, 'xrc');
     const peers = meet(pair);
@@ -303,7 +303,7 @@ function refusing(claim: Claim): void {
   });
 
   claim('an initiator posts for a queue that it names, and receives nothing', async (pair) => {
-    const { ep, lmr, evd, pz } = new Initiator(pair.active);
+    const { ep, lmr, evd, pz } = await Initiator.of(pair.active);
     const remote = new RemoteSegment({ address: 0n, rmrContext: 1 });
     refuses(() => ep.toSrq(0), 'DAT_INVALID_PARAMETER');
     refuses(() => ep.toSrq(2 ** 24), 'DAT_INVALID_PARAMETER');
@@ -316,23 +316,31 @@ function refusing(claim: Claim): void {
 
   claim('domains are opened by key: exclusive, existing, private', async (pair) => {
     const { passive: ia } = pair;
-    refuses(() => ia.openXrcDomain({ key: 'k', mode: 'existing' }), 'DAT_INVALID_PARAMETER');
-    const domain = ia.openXrcDomain({ key: 'k', mode: 'exclusive' });
-    refuses(() => ia.openXrcDomain({ key: 'k', mode: 'exclusive' }), 'DAT_INVALID_STATE');
-    refuses(() => ia.openXrcDomain({ key: '' }), 'DAT_INVALID_PARAMETER');
-    const mode = 'perhaps' as 'create';
-    refuses(() => ia.openXrcDomain({ mode }), 'DAT_INVALID_PARAMETER');
-    const again = ia.openXrcDomain({ key: 'k', mode: 'existing' });
-    assert.notEqual(ia.openXrcDomain().key, 'k');
+    const isRefused = async (options: XrcDomainOptions, code: string): Promise<void> => {
+      const opened = await ia.openXrcDomain(options).catch((error: unknown) => error);
+      refuses(() => {
+        throw opened;
+      }, code);
+    };
+    await isRefused({ key: 'k', mode: 'existing' }, 'DAT_INVALID_PARAMETER');
+    const domain = await ia.openXrcDomain({ key: 'k', mode: 'exclusive' });
+    await isRefused({ key: 'k', mode: 'exclusive' }, 'DAT_INVALID_STATE');
+    await isRefused({ key: '' }, 'DAT_INVALID_PARAMETER');
+    await isRefused({ mode: 'perhaps' as 'create' }, 'DAT_INVALID_PARAMETER');
+    const [again, one] = await Promise.all([
+      ia.openXrcDomain({ key: 'k', mode: 'existing' }),
+      ia.openXrcDomain(),
+    ]);
+    assert.notEqual(one.key, 'k');
     domain.close();
     again.close();
     refuses(() => domain.close(), 'DAT_INVALID_HANDLE');
-    refuses(() => ia.openXrcDomain({ key: 'k', mode: 'existing' }), 'DAT_INVALID_PARAMETER');
+    await isRefused({ key: 'k', mode: 'existing' }, 'DAT_INVALID_PARAMETER');
   });
 
   claim('a domain closes when its own queues and initiators are gone', async (pair) => {
-    const receiver = new Receiver(pair);
-    const { ep, domain } = new Initiator(pair.active);
+    const receiver = await Receiver.of(pair);
+    const { ep, domain } = await Initiator.of(pair.active);
     refuses(() => receiver.domain.close(), 'DAT_INVALID_STATE');
     refuses(() => domain.close(), 'DAT_INVALID_STATE');
     receiver.srq.free();
@@ -342,8 +350,8 @@ function refusing(claim: Claim): void {
   });
 
   claim('a target by attributes, an initiator attached to it: no CM between them', async (pair) => {
-    const receiver = new Receiver(pair);
-    const initiator = new Initiator(pair.active);
+    const receiver = await Receiver.of(pair);
+    const initiator = await Initiator.of(pair.active);
     const sendPsn = 0xabcdef;
     const pathMtuBytes = pathMtuOf(pair);
     const target = receiver.domain.createTarget({
@@ -375,7 +383,7 @@ function refusing(claim: Claim): void {
   });
 
   claim('a target by attributes: what is missing or refused is named', async (pair) => {
-    const { domain } = new Receiver(pair);
+    const { domain } = await Receiver.of(pair);
     const named = (attributes: object, ...parts: RegExp[]): void =>
       assert.throws(
         () => domain.createTarget(attributes),

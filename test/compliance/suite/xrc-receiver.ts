@@ -47,11 +47,10 @@ class Party {
   readonly pz: Pz;
   readonly evd: Evd;
   readonly lmr: Lmr;
-  readonly domain: XrcDomain;
 
   constructor(
     readonly ia: Ia,
-    key: string | undefined,
+    readonly domain: XrcDomain,
     memoryName?: string,
   ) {
     this.pz = ia.createPz();
@@ -64,7 +63,6 @@ class Party {
       privileges: ALL | REMOTE_ATOMIC,
       ...(memoryName !== undefined && { shared: memoryName }),
     });
-    this.domain = ia.openXrcDomain({ ...(key !== undefined && { key }) });
   }
 
   async next(): Promise<DatEvent> {
@@ -77,15 +75,20 @@ export class Receiver extends Party {
   readonly srq: XrcSrq;
   private readonly asyncEvents: string[] = [];
 
-  constructor({ passive, xrcDomain }: CompliancePair, ia = passive) {
-    const { key, named } = xrcDomain ?? { key: 'receivers', named: false };
-    super(ia, key, named ? `${key}/${++memories}` : undefined);
+  private constructor(ia: Ia, domain: XrcDomain, memoryName: string | undefined) {
+    super(ia, domain, memoryName);
     this.srq = this.domain.createSrq({ pz: this.pz, maxRecvDtos: 16, recvEvd: this.evd });
     ia.async$.subscribe((event) => {
       this.asyncEvents.push(
         event.type === 'xrc-target' ? `${event.targetQpn} ${event.event}` : textOf(event),
       );
     });
+  }
+
+  static async of({ passive, xrcDomain }: CompliancePair, ia = passive): Promise<Receiver> {
+    const { key, named } = xrcDomain ?? { key: 'receivers', named: false };
+    const domain = await ia.openXrcDomain({ key });
+    return new Receiver(ia, domain, named ? `${key}/${++memories}` : undefined);
   }
 
   /** Receives with these cookies, each with a place of its own. */
@@ -125,11 +128,15 @@ export class Receiver extends Party {
 export class Initiator extends Party {
   readonly ep: XrcInitiator;
 
-  constructor(ia: Ia) {
-    super(ia, undefined);
+  private constructor(ia: Ia, domain: XrcDomain) {
+    super(ia, domain);
     const evds = { requestEvd: this.evd, connectEvd: this.evd };
     const attributes = attributesOf(ia);
     this.ep = this.domain.createInitiator({ pz: this.pz, ...evds, attributes });
+  }
+
+  static async of(ia: Ia): Promise<Initiator> {
+    return new Initiator(ia, await ia.openXrcDomain());
   }
 
   /** Writes the text, and sends it to a receiver. */
@@ -172,13 +179,13 @@ export async function reach(
   count = 2,
   options: XrcTargetOptions = {},
 ): Promise<Reach> {
-  const receivers = [new Receiver(pair)];
+  const receivers = [await Receiver.of(pair)];
   while (receivers.length < count) {
     const ia = await pair.openPassiveAgain?.();
     assert.ok(ia !== undefined);
-    receivers.push(new Receiver(pair, ia));
+    receivers.push(await Receiver.of(pair, ia));
   }
-  const initiator = new Initiator(pair.active);
+  const initiator = await Initiator.of(pair.active);
   const [first] = receivers as [Receiver];
   const join = pair.xrcByNumbers === true ? joinByNumbers : joinByRequest;
   const target = await join(pair, initiator, first, options);

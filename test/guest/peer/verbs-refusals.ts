@@ -7,9 +7,9 @@ import { verbs } from 'dapl/providers/verbs';
 
 const KIB = 1024;
 
-function attempt(what: string, call: () => unknown): void {
+async function attempt(what: string, call: () => unknown): Promise<void> {
   try {
-    call();
+    await call();
     process.stdout.write(`${what}: allowed\n`);
   } catch (error) {
     if (!DatError.isDatError(error)) throw error;
@@ -21,13 +21,13 @@ try {
   const ia = await openIa(verbs());
   process.stdout.write('open: allowed\n');
   const pz = ia.createPz();
-  attempt('datagrams', () =>
+  await attempt('datagrams', () =>
     ia.mad.registerAgent({ managementClass: 0x30, oui: 0x02da91, methods: [1] }),
   );
-  attempt('XRC', () => ia.openXrcDomain());
-  attempt('256 KiB', () => ia.allocate(256 * KIB, { pz }));
-  attempt('4 MiB', () => ia.allocate(4096 * KIB, { pz }));
-  attempt('a pooled Buffer', () => ia.createLmr(Buffer.from('pooled'), { pz }));
+  await attempt('XRC', () => ia.openXrcDomain());
+  await attempt('256 KiB', () => ia.allocate(256 * KIB, { pz }));
+  await attempt('4 MiB', () => ia.allocate(4096 * KIB, { pz }));
+  await attempt('a pooled Buffer', () => ia.createLmr(Buffer.from('pooled'), { pz }));
   await ia.close('abrupt');
   process.stdout.write('closed\n');
 } catch (error) {

@@ -41,7 +41,7 @@ interface Held {
 }
 
 /** What keeps a process alive, each made on an adapter of its own. */
-const HOLDERS: Readonly<Record<string, (ia: Ia) => Held>> = {
+const HOLDERS: Readonly<Record<string, (ia: Ia) => Held | Promise<Held>>> = {
   'a public service point': (ia) => ia.createPsp({ connQual: 7 }),
   'its requests$': (ia) => {
     const psp = ia.createPspAny();
@@ -79,8 +79,9 @@ const HOLDERS: Readonly<Record<string, (ia: Ia) => Held>> = {
     cno.notifications$.subscribe();
     return cno;
   },
-  'completions$ of an XRC queue': (ia) => {
-    const srq = ia.openXrcDomain().createSrq({ pz: ia.createPz(), maxRecvDtos: 4 });
+  'completions$ of an XRC queue': async (ia) => {
+    const domain = await ia.openXrcDomain();
+    const srq = domain.createSrq({ pz: ia.createPz(), maxRecvDtos: 4 });
     srq.completions$.subscribe();
     return srq;
   },
@@ -106,7 +107,7 @@ describe('the process', () => {
           counter.release.call(processHold);
         },
       });
-      const holder = make(ia);
+      const holder = await make(ia);
       const held = kept;
       assert.ok(held > 0);
       for (const again of [1, 2]) {

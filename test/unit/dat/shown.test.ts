@@ -85,8 +85,8 @@ async function everything(): Promise<Scene> {
   evd.postSe({ mine: [1, { deep: { deeper: true } }] });
   await fabric.run({ forUs: 100_000 });
 
-  const domain = add('XrcDomain', client.openXrcDomain({ key: NASTY }));
-  const there = server.openXrcDomain();
+  const domain = add('XrcDomain', await client.openXrcDomain({ key: NASTY }));
+  const there = await server.openXrcDomain();
   const srq = add('XrcSrq', there.createSrq({ pz: serverPz, maxRecvDtos: 4, recvEvd: serverEvd }));
   srq.postRecv(serverLmr.segment(64, 64), 8);
   const initiator = domain.createInitiator({ pz, requestEvd: evd, connectEvd: evd });

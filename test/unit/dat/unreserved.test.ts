@@ -9,13 +9,15 @@ interface Freeable {
 }
 
 /** What keeps completions of its own in the queue of `evd`. */
-const OBJECTS: Readonly<Record<string, (ia: Ia, pz: Pz, evd: Evd) => Freeable>> = {
+const OBJECTS: Readonly<
+  Record<string, (ia: Ia, pz: Pz, evd: Evd) => Freeable | Promise<Freeable>>
+> = {
   'an endpoint': (ia, pz, evd) =>
     ia.createEndpoint({ pz, recvEvd: evd, requestEvd: evd, connectEvd: evd }),
   'an endpoint for datagrams': (ia, pz, evd) =>
     ia.createUdEndpoint({ pz, recvEvd: evd, requestEvd: evd }),
-  'a shared receive queue of XRC': (ia, pz, evd) =>
-    ia.openXrcDomain().createSrq({ pz, maxRecvDtos: 4, maxRecvIov: 1, recvEvd: evd }),
+  'a shared receive queue of XRC': async (ia, pz, evd) =>
+    (await ia.openXrcDomain()).createSrq({ pz, maxRecvDtos: 4, maxRecvIov: 1, recvEvd: evd }),
 };
 
 describe('an EVD without room for the completions of an object’s own', () => {
@@ -30,8 +32,8 @@ describe('an EVD without room for the completions of an object’s own', () => {
         throw new SpiError('ENOMEM', 'the queue cannot grow');
       };
       const pz = ia.createPz();
-      assert.throws(
-        () => make(ia, pz, evd),
+      await assert.rejects(
+        async () => make(ia, pz, evd),
         (error) => {
           assert.ok(DatError.isDatError(error), String(error));
           assert.equal(error.code, 'DAT_INSUFFICIENT_RESOURCES');
@@ -40,7 +42,7 @@ describe('an EVD without room for the completions of an object’s own', () => {
       );
       assert.deepEqual([evd.query().users, pz.query().users], [0, 0]);
       cq.resize = resize;
-      await make(ia, pz, evd).free();
+      await (await make(ia, pz, evd)).free();
       await evd.free();
       await ia.close();
     });

@@ -68,7 +68,6 @@ const ECHOES: readonly ((bench: Bench) => unknown)[] = [
   ({ ia }) => ia.createEvd({ qlen: 1, polling: wrong(HOSTILE) }),
   ({ ia }) => ia.createPsp({ connQual: wrong(BigInt(`1${'0'.repeat(10_000)}`)) }),
   ({ ia }) => ia.createEndpoint({ pz: wrong(new HostileClass()) }),
-  ({ ia }) => ia.openXrcDomain({ key: wrong(Symbol(HOSTILE)) }),
   ({ ia }) => ia.mad.registerAgent({ managementClass: wrong(HOSTILE) }),
   ({ ep }) => ep.connect({ address: HOSTILE, connQual: 7 }),
   ({ ep }) => ep.connect({ address: '192.0.2.2', connQual: 7, qos: wrong(HOSTILE) }),
@@ -81,6 +80,7 @@ const OPENINGS: readonly (() => Promise<unknown>)[] = [
   async () => createRegistry().openIa(HOSTILE),
   async () => openIa(softroce({ addresses: [HOSTILE] })),
   async () => openIa(mock({ fabric: new Fabric(), address: HOSTILE })),
+  async () => (await unconnected()).ia.openXrcDomain({ key: wrong(Symbol(HOSTILE)) }),
 ];
 
 describe('the words of an error', () => {

@@ -36,7 +36,8 @@ async function scene(): Promise<Scene> {
   const server = await openIa(mock({ fabric, address: SERVER }));
   const outcome = client.createEvd({ qlen: 16 });
   const requests = server.createEvd({ qlen: 16, streams: EvdFlags.CR });
-  const initiator = client.openXrcDomain().createInitiator({
+  const own = await client.openXrcDomain();
+  const initiator = own.createInitiator({
     pz: client.createPz(),
     requestEvd: outcome,
     connectEvd: outcome,
@@ -44,7 +45,7 @@ async function scene(): Promise<Scene> {
   const connectTo = (service: ServiceOptions): void =>
     initiator.connect({ address: SERVER, ...service });
   const connect = (connQual: number): void => connectTo({ connQual });
-  const domain = server.openXrcDomain();
+  const domain = await server.openXrcDomain();
   return { fabric, server, client, domain, outcome, requests, connect, connectTo };
 }
 

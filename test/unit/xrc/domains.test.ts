@@ -5,7 +5,10 @@ import {
   type ProtectionDomain,
   SpiError,
   type XrcDomain,
+  type XrcDomainHandle,
+  type XrcOpenMode,
 } from '../../../core/spi/index.js';
+import { Xrc } from '../../../plugins/xrc/index.js';
 import { XrcWorld } from '../../support/xrc-world.js';
 
 const refused = (code: string, message?: RegExp) => (error: unknown) =>
@@ -53,8 +56,8 @@ describe('XRC domains', () => {
     const world = new XrcWorld();
     const [a, b] = [world.consumer('a'), world.consumer('b')];
     const opened = [
-      world.module.openDomain(a, undefined, 'create'),
-      world.module.openDomain(b, undefined, 'exclusive'),
+      world.module.openDomain(a, undefined, 'create') as XrcDomain,
+      world.module.openDomain(b, undefined, 'exclusive') as XrcDomain,
     ];
     assert.equal(world.fake.count('domain'), 2);
     assert.throws(() => world.module.openDomain(a, undefined, 'existing'), refused('ENODEV'));
@@ -166,5 +169,40 @@ describe('XRC domains', () => {
     await world.module.close();
     assert.equal(world.fake.living.size, 0);
     assert.throws(() => a.open(), refused('ENODEV'));
+  });
+
+  it('that the device opens later: once for all that ask at once, and nothing after its end', async () => {
+    const world = new XrcWorld();
+    const given: ((error?: Error) => void)[] = [];
+    const own = world.fake.device;
+    const device = Object.assign(world.fake.device, {
+      openXrcDomain: () =>
+        new Promise<XrcDomainHandle>((resolve, reject) =>
+          given.push((error) => (error ? reject(error) : resolve(own.createXrcDomain!()))),
+        ),
+    });
+    const module = new Xrc({ device, logger: world.log.logger });
+    const [a, b] = [world.consumer('a'), world.consumer('b')];
+    const open = async (consumer: object, mode: XrcOpenMode = 'create'): Promise<XrcDomain> =>
+      module.openDomain(consumer, 'k', mode);
+    const both = [open(a), open(b)];
+    const third = open(a, 'exclusive');
+    given[0]!();
+    const [first, second] = await Promise.all(both);
+    await assert.rejects(third, refused('EINVAL', /"k" exists/));
+    assert.deepEqual([given.length, world.fake.count('domain')], [1, 1]);
+    first!.close();
+    second!.close();
+    assert.equal(world.fake.living.size, 0);
+    const failing = open(a);
+    const after = open(b);
+    given[1]!(new SpiError('EIO', 'the host cannot start'));
+    await assert.rejects(failing, refused('EIO'));
+    await new Promise(setImmediate);
+    assert.equal(given.length, 3, 'the next one tries');
+    await module.close();
+    given[2]!();
+    await assert.rejects(after, refused('ENODEV'));
+    assert.equal(world.fake.living.size, 0);
   });
 });

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { QpState, type XrcTargetAttributes, gidFromIp } from '../../../core/spi/index.js';
+import {
+  QpState,
+  type XrcDomain,
+  type XrcTargetAttributes,
+  gidFromIp,
+} from '../../../core/spi/index.js';
 import { TARGET_ATTRIBUTES, TARGET_CAPABILITIES, Xrc } from '../../../plugins/xrc/index.js';
 import { FakeXrcDevice, Lines, targetAttributes } from '../../support/fake-xrc-device.js';
 
@@ -46,11 +51,8 @@ const BAD_VALUES = {
 
 function create(attributes: object): { qpn: number; fake: FakeXrcDevice } {
   const fake = new FakeXrcDevice();
-  const domain = new Xrc({ device: fake.device, logger: new Lines().logger }).openDomain(
-    fake,
-    'k',
-    'create',
-  );
+  const module = new Xrc({ device: fake.device, logger: new Lines().logger });
+  const domain = module.openDomain(fake, 'k', 'create') as XrcDomain;
   const onEvent = (): void => undefined;
   try {
     const attributesOf = attributes as XrcTargetAttributes;

@@ -159,4 +159,25 @@ describe('softroce: the connection to the host of an XRC domain', () => {
     await nextTurn();
     assert.deepEqual([notes.length, ends.length, host.closed], [1, 1, true]);
   });
+
+  it('what is asked later is heard by the event loop: an answer, a refusal, the end, or none', async () => {
+    const asked = linked();
+    const opened = asked.link.askLater({ op: 'open', mode: 'create' });
+    asked.host.say({ answer: 1, value: 'open' });
+    asked.host.turn();
+    assert.equal(await opened, 'open');
+    const refused = linked();
+    const refusing = refused.link.askLater({ op: 'open', mode: 'exclusive' });
+    refused.host.say({ answer: 1, code: 'EINVAL', message: 'it exists' });
+    refused.host.turn();
+    await assert.rejects(refusing, { code: 'EINVAL', message: 'it exists' });
+    const ending = linked();
+    const ended = ending.link.askLater({ op: 'open', mode: 'create' });
+    ending.host.say(null);
+    ending.host.turn();
+    await assert.rejects(ended, { code: 'EIO' });
+    const silent = linked();
+    await assert.rejects(silent.link.askLater({ op: 'open', mode: 'create' }), isTimeout);
+    assert.deepEqual([ending.ends.length, silent.ends.length], [1, 0]);
+  });
 });
