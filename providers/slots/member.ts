@@ -365,7 +365,9 @@ function noAnswer(): SpiError {
 /** The broker has answered, so it is well; what it gave is not what it has made. */
 function scribbled(): SpiError {
   return new SpiError('EIO', 'a process that shares this device has overwritten its shared table', {
-    hint: 'the process that gives out slots does answer: end all that share the address, or take another address',
+    hint:
+      'the process that gives out slots does answer: end all that share the address, ' +
+      'or take another address',
   });
 }
 

@@ -1,7 +1,7 @@
 /**
- * A process in a memory cgroup, which takes what one peer writes: `limited-reader.js ADDRESS PROCS`.
- * PROCS is the file of the cgroup that takes processes. It says `ready`, and once a message has
- * come how many packets came through shared memory.
+ * A process in a memory cgroup, which takes what one peer writes: `limited-reader.js ADDRESS
+ * PROCS`. PROCS is the file of the cgroup that takes processes. It says `ready`, and once a message
+ * has come how many packets came through shared memory.
  */
 import { writeFileSync } from 'node:fs';
 import { openIa } from 'dapl';

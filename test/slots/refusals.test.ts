@@ -180,7 +180,7 @@ describe('softroce: an address cannot be shared, or not as before', function () 
     }
   });
 
-  it('a member has overwritten the shared table: a newcomer hears that, and not of the broker', async () => {
+  it('a member has overwritten the shared table: a newcomer hears that', async () => {
     const address = newAddress();
     const [broker, member, peer] = [new Program(), new Program(), new Program()];
     assert.equal(await member.ask('slow 0'), 'is');

@@ -347,7 +347,7 @@ describe('RC retries', () => {
     assert.equal(pair.a.driver.nextDeadlineUs(), Infinity);
   });
 
-  it('hints take no retry, and end nothing: what is silent breaks when its retries have run out', () => {
+  it('hints take no retry: what is silent breaks when its retries have run out', () => {
     const brokenAt = (hintEveryUs: number): { ms: number; retries: number; repeats: number } => {
       const { pair, qpA } = connected({ timeout: 15, retryCount: 3 });
       const handlers = pair.a.driver.portHandlers(() => undefined);

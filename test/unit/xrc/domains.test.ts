@@ -171,7 +171,7 @@ describe('XRC domains', () => {
     assert.throws(() => a.open(), refused('ENODEV'));
   });
 
-  it('that the device opens later: once for all that ask at once, and nothing after its end', async () => {
+  it('that the device opens later: once for all that ask at once', async () => {
     const world = new XrcWorld();
     const given: ((error?: Error) => void)[] = [];
     const own = world.fake.device;

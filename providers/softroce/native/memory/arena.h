@@ -35,8 +35,8 @@ class Arena {
   /// An ArrayBuffer of zeros, or nullptr where the limit or the system has no more: then other
   /// memory will do.
   napi_value allocate(napi_env env, size_t bytes);
-  /// Where the range lies, for a peer to read it there; false for memory of elsewhere. Its pages are
-  /// had by then: one that nobody has touched would count as its reader's (memory cgroups).
+  /// Where the range lies, for a peer to read it there; false for memory of elsewhere. Its pages
+  /// are had by then: one that nobody has touched would count as its reader's (memory cgroups).
   bool lend(const void* address, uint64_t length, SegmentRange* range);
   /// Bytes of all segments.
   uint64_t bytes() const { return bytes_; }

@@ -160,7 +160,7 @@ describe('softroce: the connection to the host of an XRC domain', () => {
     assert.deepEqual([notes.length, ends.length, host.closed], [1, 1, true]);
   });
 
-  it('what is asked later is heard by the event loop: an answer, a refusal, the end, or none', async () => {
+  it('what is asked later is heard by the event loop: an answer, a refusal, the end', async () => {
     const asked = linked();
     const opened = asked.link.askLater({ op: 'open', mode: 'create' });
     asked.host.say({ answer: 1, value: 'open' });
