@@ -26,6 +26,11 @@ export interface BlockBackend {
   readonly blockBytes: BlockBytes;
   readonly blockCount: bigint;
   readonly isReadOnly: boolean;
+  /**
+   * Tells this medium from all others: 1 to 36 characters of ASCII, the same each time that it is
+   * served. Initiators take two disks with the same one for two paths to one disk.
+   */
+  readonly serial: string;
   /** Fills `into` with blocks from `lba` on. */
   read(lba: bigint, into: Uint8Array): Promise<void>;
   /** Keeps `from`, which must not change until the promise resolves. */

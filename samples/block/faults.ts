@@ -39,6 +39,10 @@ export class FaultyBackend implements BlockBackend {
     return this.below.blockCount;
   }
 
+  get serial(): string {
+    return this.below.serial;
+  }
+
   get isReadOnly(): boolean {
     return this.below.isReadOnly;
   }

@@ -15,6 +15,7 @@ import {
   type WriteOptions,
 } from './backend.js';
 import { BlockError, type BlockFailure } from './block-error.js';
+import { type FileAttributes, serialOf, systemAttributes } from './identity.js';
 import { type HolePuncher, systemPuncher } from './punch-hole.js';
 import { RangeSet } from './range-set.js';
 
@@ -33,6 +34,12 @@ export interface FileBackendOptions {
   readonly readOnly?: boolean;
   /** Instead of the one of the system; `undefined` to write zeroes. */
   readonly punchHole?: HolePuncher | undefined;
+  /** Instead of the one that is kept with the file. */
+  readonly serial?: string;
+  /** Instead of those of the system; `undefined` to keep the serial number in a file. */
+  readonly attributes?: FileAttributes | undefined;
+  /** Told of a copy, which gets a serial number of its own, and of one that cannot be kept. */
+  readonly onNote?: (note: string) => void;
 }
 
 export class FileBackend implements BlockBackend {
@@ -48,15 +55,17 @@ export class FileBackend implements BlockBackend {
     readonly blockBytes: BlockBytes,
     readonly blockCount: bigint,
     readonly isReadOnly: boolean,
+    readonly serial: string,
     private punchHole: HolePuncher | undefined,
   ) {}
 
   /**
    * @throws RangeError as `geometryOf`, and for a `sizeBytes` below what the file has
    * @throws the system's error for a file that cannot be opened or made longer
+   * @throws Error for a serial number that cannot be read
    */
   static async open(options: FileBackendOptions): Promise<FileBackend> {
-    const { path, blockBytes = 512, sizeBytes, readOnly = false } = options;
+    const { path, blockBytes = 512, sizeBytes, readOnly = false, onNote = () => {} } = options;
     const create = sizeBytes === undefined ? 0 : constants.O_CREAT;
     const file = await open(path, readOnly ? constants.O_RDONLY : constants.O_RDWR | create);
     try {
@@ -67,8 +76,10 @@ export class FileBackend implements BlockBackend {
       const geometry = geometryOf(sizeBytes ?? there, blockBytes);
       if (sizeBytes !== undefined && sizeBytes > there) await file.truncate(sizeBytes);
       const puncher = 'punchHole' in options ? options.punchHole : await systemPuncher();
+      const attributes = 'attributes' in options ? options.attributes : await systemAttributes();
+      const { serial = await serialOf({ path, file, attributes, onNote }) } = options;
       const { blockBytes: ofBlock, blockCount } = geometry;
-      return new FileBackend(path, file, ofBlock, blockCount, readOnly, puncher);
+      return new FileBackend(path, file, ofBlock, blockCount, readOnly, serial, puncher);
     } catch (error) {
       await file.close();
       throw error;

@@ -8,6 +8,7 @@ import {
   geometryOf,
 } from './backend.js';
 import { BlockError } from './block-error.js';
+import { newSerial } from './identity.js';
 
 /** Bytes that are taken, and given back, at once. */
 const PIECE_BYTES = 1 << 16;
@@ -17,6 +18,8 @@ export interface MemoryBackendOptions {
   readonly sizeBytes: number;
   /** Default 512. */
   readonly blockBytes?: number;
+  /** Default: a random one. */
+  readonly serial?: string;
 }
 
 /** A disk that is gone when the process ends; flush has nothing to do. */
@@ -24,11 +27,13 @@ export class MemoryBackend implements BlockBackend {
   readonly blockBytes: BlockBytes;
   readonly blockCount: bigint;
   readonly isReadOnly = false;
+  readonly serial: string;
   private readonly pieces = new Map<number, Uint8Array>();
   private isOpen = true;
 
   /** @throws RangeError as `geometryOf` */
-  constructor({ sizeBytes, blockBytes = 512 }: MemoryBackendOptions) {
+  constructor({ sizeBytes, blockBytes = 512, serial = newSerial() }: MemoryBackendOptions) {
+    this.serial = serial;
     ({ blockBytes: this.blockBytes, blockCount: this.blockCount } = geometryOf(
       sizeBytes,
       blockBytes,

@@ -39,6 +39,7 @@ export class PowerLossBackend implements BlockBackend {
   readonly blockBytes: BlockBytes;
   readonly blockCount: bigint;
   readonly isReadOnly = false;
+  readonly serial: string;
   private readonly durable: MemoryBackend;
   /** Contents of blocks that are newer than the durable ones, oldest first. */
   private volatile = new Map<bigint, Uint8Array[]>();
@@ -53,6 +54,7 @@ export class PowerLossBackend implements BlockBackend {
     this.blockBytes = geometry.blockBytes;
     this.blockCount = geometry.blockCount;
     this.durable = new MemoryBackend(options);
+    this.serial = this.durable.serial;
   }
 
   /** Blocks that a loss of power may change. */

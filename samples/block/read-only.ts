@@ -15,6 +15,10 @@ export class ReadOnlyBackend implements BlockBackend {
     return this.below.blockCount;
   }
 
+  get serial(): string {
+    return this.below.serial;
+  }
+
   read(lba: bigint, into: Uint8Array): Promise<void> {
     return this.below.read(lba, into);
   }

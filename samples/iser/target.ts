@@ -250,14 +250,24 @@ function deviceOf(
   pool: BufferPool,
   onFault: (error: unknown) => void,
 ): DeviceServer {
-  const unitOf = (lun: number, backend: BlockBackend): LogicalUnit =>
-    new LogicalUnit({ backend, identity: identityOf(name, lun), onFault });
-  const units = new Map([...luns].map(([lun, backend]) => [lun, unitOf(lun, backend)]));
+  const unitOf = (backend: BlockBackend): LogicalUnit =>
+    new LogicalUnit({ backend, identity: { ...PRODUCT, serial: backend.serial }, onFault });
+  const units = new Map([...luns].map(([lun, backend]) => [lun, unitOf(backend)]));
+  checkSerials(luns);
   return new ScsiTarget({ name, units, pool });
 }
 
-/** The same disk has the same serial number each time that it is served: multipath goes by it. */
-function identityOf(name: string, lun: number): LogicalUnit['identity'] {
-  const serial = createHash('sha256').update(`${name},${lun}`).digest('hex').slice(0, 32);
-  return { vendor: 'DAPL', product: 'ISCSI DISK', revision: '0001', serial };
+const PRODUCT = { vendor: 'DAPL', product: 'ISCSI DISK', revision: '0001' } as const;
+
+/** Multipath makes one disk of two with the same serial number, and writes to both by turns. */
+function checkSerials(luns: IscsiTargetOptions['luns']): void {
+  const known = new Map<string, number>();
+  for (const [lun, { serial }] of luns) {
+    const other = known.get(serial);
+    if (other !== undefined) {
+      const what = `LUN ${other} and LUN ${lun} have the serial number ${serial}`;
+      throw new RangeError(`${what}, and must differ: give each disk once, with its own number`);
+    }
+    known.set(serial, lun);
+  }
 }

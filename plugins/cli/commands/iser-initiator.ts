@@ -63,8 +63,8 @@ export function iserInitiatorCommand(): Command {
 const EXAMPLES = `
 Examples:
   dapl iser-initiator list 192.0.2.1
-  dapl iser-initiator read 192.0.2.1 iqn.2026-01.io.dapl:disk disk.img
-  dapl iser-initiator write --transport tcp 192.0.2.1:3261 iqn.2026-01.io.dapl:disk disk.img
+  dapl iser-initiator read 192.0.2.1 iqn.2026-01.org.example:disk disk.img
+  dapl iser-initiator write --transport tcp 192.0.2.1:3261 iqn.2026-01.org.example:disk disk.img
   DAPL_CHAP=someone:averylongsecret dapl iser-initiator verify 192.0.2.1 TARGET disk.img`;
 
 function common(command: Command): Command {

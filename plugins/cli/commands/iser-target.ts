@@ -5,7 +5,8 @@ interface Given {
   readonly lun: readonly string[];
   readonly listen: readonly string[];
   readonly tcp: readonly string[];
-  readonly name: string;
+  readonly name?: string;
+  readonly serial: readonly string[];
   readonly alias?: string;
   readonly size?: number;
   readonly blockBytes: '512' | '4096';
@@ -18,7 +19,6 @@ interface Given {
   readonly drain: number;
 }
 
-const DEFAULT_NAME = 'iqn.2026-01.io.dapl:disk';
 const CHAP_ENVIRONMENT = { chap: 'DAPL_CHAP', mutualChap: 'DAPL_MUTUAL_CHAP' } as const;
 
 export function iserTargetCommand(): Command {
@@ -50,7 +50,11 @@ export function iserTargetCommand(): Command {
         .choices(['softroce', 'verbs'])
         .default('softroce'),
     )
-    .option('--name <iqn>', 'what initiators ask for', DEFAULT_NAME)
+    .option(
+      '--name <iqn>',
+      "what initiators ask for; default: of the host's name and the first disk",
+    )
+    .option('--serial <text>', 'of a LUN, in their order, instead of its own', several, none)
     .option('--alias <text>', 'the same for people')
     .option('--chap <name:secret>', `initiators must prove this; or ${CHAP_ENVIRONMENT.chap}`)
     .option(
@@ -81,7 +85,7 @@ Examples:
 
 On the other machine, with open-iscsi:
   iscsiadm -m discovery -t sendtargets -p 192.0.2.1 -I iser
-  iscsiadm -m node -T ${DEFAULT_NAME} -p 192.0.2.1 -I iser --login`;
+  iscsiadm -m node -p 192.0.2.1 -I iser --login`;
 
 interface Account {
   readonly name: string;

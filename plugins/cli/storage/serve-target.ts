@@ -1,5 +1,6 @@
 /** Opens what `dapl iser-target` was given, serves it, and leaves in good order. */
 import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
@@ -15,6 +16,8 @@ import {
 
 export interface TargetSettings {
   readonly lun: readonly string[];
+  /** Of each LUN in turn, instead of its own. */
+  readonly serial: readonly string[];
   /** Bytes of a further LUN in memory. */
   readonly memory?: number;
   readonly size?: number;
@@ -23,7 +26,8 @@ export interface TargetSettings {
   readonly listen: readonly string[];
   readonly tcp: readonly string[];
   readonly provider: 'softroce' | 'verbs';
-  readonly name: string;
+  /** Default: one with the names of the host and of the first disk. */
+  readonly name?: string;
   readonly alias?: string;
   readonly chap?: ChapAccount;
   readonly mutualChap?: ChapAccount;
@@ -45,13 +49,20 @@ export async function serve(settings: TargetSettings): Promise<void> {
   if (settings.listen.length + settings.tcp.length === 0) {
     throw new Error('no portal: give --listen ADDRESS for iSER, or --tcp ADDRESS');
   }
+  const disks = settings.lun.length + (settings.memory === undefined ? 0 : 1);
+  if (settings.serial.length > disks) {
+    throw new Error(`--serial is given ${settings.serial.length} times, for ${disks} disks`);
+  }
   const backends: BlockBackend[] = [];
   const adapters: Ia[] = [];
   try {
-    for (const path of settings.lun) backends.push(await openImage(path, settings));
+    for (const [lun, path] of settings.lun.entries()) {
+      backends.push(await openImage(path, lun, settings));
+    }
     if (settings.memory !== undefined) {
-      const { memory: sizeBytes, blockBytes } = settings;
-      backends.push(guarded(new MemoryBackend({ sizeBytes, blockBytes }), settings));
+      const { memory: sizeBytes, blockBytes, serial } = settings;
+      const own = serialOption(serial[settings.lun.length]);
+      backends.push(guarded(new MemoryBackend({ sizeBytes, blockBytes, ...own }), settings));
     }
     const target = makeTarget(settings, backends);
     try {
@@ -66,7 +77,7 @@ export async function serve(settings: TargetSettings): Promise<void> {
         print(`iSCSI portal ${(await listenTcp(target, address, port)).name} (TCP)`);
       }
       for (const [lun, each] of backends.entries()) print(describe(lun, each));
-      print(`serving ${settings.name}`);
+      print(`serving ${target.name}`);
       await interrupted();
       print('asking initiators to log out');
       const again = interrupted();
@@ -81,7 +92,7 @@ export async function serve(settings: TargetSettings): Promise<void> {
 }
 
 function makeTarget(settings: TargetSettings, backends: readonly BlockBackend[]): IscsiTarget {
-  const { name, alias, chap, mutualChap, immediateData, print } = settings;
+  const { name = defaultName(backends), alias, chap, mutualChap, immediateData, print } = settings;
   return new IscsiTarget({
     name,
     ...(alias !== undefined && { alias }),
@@ -93,11 +104,27 @@ function makeTarget(settings: TargetSettings, backends: readonly BlockBackend[])
   });
 }
 
-async function openImage(path: string, settings: TargetSettings): Promise<BlockBackend> {
-  const { blockBytes, size: sizeBytes, readOnly = false } = settings;
+/** No two targets have the same one: the host's name, and some of the first disk's serial number. */
+function defaultName([first]: readonly BlockBackend[]): string {
+  const plain = (text: string): string => text.toLowerCase().replace(/[^a-z0-9.-]/g, '-');
+  const [host, disk] = [hostname().slice(0, 64), first?.serial.slice(0, 8) ?? ''].map(plain);
+  return `iqn.2026-01.io.dapl:${host}:${disk}`;
+}
+
+function serialOption(serial: string | undefined): { serial?: string } {
+  return serial === undefined ? {} : { serial };
+}
+
+async function openImage(
+  path: string,
+  lun: number,
+  settings: TargetSettings,
+): Promise<BlockBackend> {
+  const { blockBytes, size: sizeBytes, readOnly = false, print: onNote } = settings;
   try {
     const size = sizeBytes === undefined ? {} : { sizeBytes };
-    return await FileBackend.open({ path, blockBytes, readOnly, ...size });
+    const own = serialOption(settings.serial[lun]);
+    return await FileBackend.open({ path, blockBytes, readOnly, onNote, ...size, ...own });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT') throw new Error(`${path}: ${message}`, { cause: error });
@@ -143,10 +170,11 @@ function portalOf(option: string, text: string): { address: string; port: number
   return { address, port };
 }
 
-function describe(lun: number, { blockCount, blockBytes, isReadOnly }: BlockBackend): string {
+function describe(lun: number, backend: BlockBackend): string {
+  const { blockCount, blockBytes, isReadOnly, serial } = backend;
   const mebibytes = Number(blockCount * BigInt(blockBytes)) / 2 ** 20;
   const access = isReadOnly ? ', read-only' : '';
-  return `LUN ${lun}: ${mebibytes} MiB in blocks of ${blockBytes}${access}`;
+  return `LUN ${lun}: ${mebibytes} MiB in blocks of ${blockBytes}${access}, serial number ${serial}`;
 }
 
 async function interrupted(): Promise<void> {

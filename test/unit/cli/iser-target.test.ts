@@ -48,6 +48,16 @@ describe('dapl iser-target', () => {
       ['--memory', '1M', '--tcp', ADDRESS, '--mutual-chap', 'disk:a long secret'],
       /needs an initiator that proves itself/,
     ],
+    [
+      'more serial numbers than disks',
+      ['--memory', '1M', '--tcp', ADDRESS, '--serial', 'a', '--serial', 'b'],
+      /--serial is given 2 times, for 1 disks/,
+    ],
+    [
+      'a serial number that is too long',
+      ['--memory', '1M', '--tcp', ADDRESS, '--serial', 'x'.repeat(37)],
+      /serial is "x{37}", must be 1 to 36 characters/,
+    ],
     ['no time', ['--memory', '1M', '--tcp', ADDRESS, '--drain', '-1'], /--drain is -1/],
   ];
   for (const [what, args, message] of REFUSALS) {
@@ -86,6 +96,33 @@ describe('dapl iser-target', () => {
         .subarray(4096, 4608)
         .every((byte) => byte === 0x77),
     );
+  });
+
+  it('gives two disks two identities and two targets two names, and keeps them', async () => {
+    const other = join(folder, 'other.img');
+    const seen: string[][] = [];
+    for (const args of [
+      ['--lun', image, '--size', '1M', '--tcp', `${ADDRESS}:3263`],
+      ['--lun', other, '--size', '1M', '--tcp', `${ADDRESS}:3264`],
+      ['--lun', image, '--tcp', `${ADDRESS}:3265`],
+      ['--lun', image, '--serial', 'mine', '--tcp', `${ADDRESS}:3266`],
+    ]) {
+      const serving = spawn(process.execPath, [main, 'iser-target', ...args]);
+      const ended = once(serving, 'exit');
+      const said = await untilServing(serving);
+      serving.kill('SIGTERM');
+      await ended;
+      seen.push([
+        /serial number (\S+)/.exec(said)?.[1] ?? '',
+        /serving (\S+)/.exec(said)?.[1] ?? '',
+      ]);
+    }
+    const [one, second, again, given] = seen as [string[], string[], string[], string[]];
+    assert.deepEqual(again, one);
+    assert.notEqual(second[0], one[0]);
+    assert.notEqual(second[1], one[1]);
+    assert.match(one[1]!, /^iqn\.2026-01\.io\.dapl:[a-z0-9.-]+:[0-9a-f]{8}$/);
+    assert.equal(given[0], 'mine');
   });
 });
 

@@ -84,7 +84,7 @@ const RELATIVE_PORT = Uint8Array.of(0, 0, 0, 1);
 
 function deviceIdentification(unit: LogicalUnit, { name }: TargetView): Uint8Array {
   const naa = new DataView(new ArrayBuffer(8));
-  naa.setBigUint64(0, naaOf(name, unit.identity));
+  naa.setBigUint64(0, naaOf(unit.identity));
   const t10 = unit.identity.vendor.padEnd(8) + unit.identity.serial;
   const { LOGICAL_UNIT, TARGET_PORT, TARGET_DEVICE } = Association;
   return Buffer.concat([

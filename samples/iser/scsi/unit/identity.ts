@@ -25,12 +25,12 @@ export function checkIdentity(identity: Identity): Identity {
 }
 
 /**
- * An NAA identifier of the locally assigned form: 3, and 60 bits that the serial number and the
- * target decide (FNV-1a), so that a restart gives the same.
+ * An NAA identifier of the locally assigned form: 3, and a hash of 60 bits (FNV-1a) of the serial
+ * number alone: the disk is the same behind a target of another name.
  */
-export function naaOf(targetName: string, { serial }: Identity): bigint {
+export function naaOf({ serial }: Identity): bigint {
   let hash = 0xcbf29ce484222325n;
-  for (const byte of new TextEncoder().encode(`${targetName},${serial}`)) {
+  for (const byte of new TextEncoder().encode(serial)) {
     hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   }
   return (3n << 60n) | (hash & ((1n << 60n) - 1n));

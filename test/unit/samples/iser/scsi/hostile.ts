@@ -25,6 +25,7 @@ const COMMANDS_PER_DISK = 100;
 class WatchedBackend implements BlockBackend {
   readonly changed: (readonly [lba: bigint, end: bigint])[] = [];
   readonly isReadOnly = false;
+  readonly serial = 'watched';
   readonly blockBytes: BlockBytes;
   readonly blockCount: bigint;
   private readonly below: MemoryBackend;

@@ -41,7 +41,7 @@ describe('SCSI: INQUIRY', () => {
   it('tells unit serial number, identifiers, limits and provisioning', async () => {
     assert.equal(hex(await scene.good('12 01 80 00 ff 00')), '00800006' + '6469736b2d30');
     const identifiers = await scene.good('12 01 83 00 ff 00');
-    const naa = naaOf(TARGET_NAME, scene.unit.identity).toString(16);
+    const naa = naaOf(scene.unit.identity).toString(16);
     assert.equal(hex(identifiers.subarray(4, 16)), `01030008${naa}`);
     assert.equal(naa[0], '3');
     assert.ok(Buffer.from(identifiers).includes(`${TARGET_NAME},t,0x0001`));
