@@ -15,21 +15,41 @@ export interface BufferPoolOptions {
   readonly memory: Uint8Array;
   /** Bytes of a chunk: a multiple of 4096, at least 8192, at most the memory. */
   readonly chunkBytes: number;
+  /** Borrowers for each of whom a chunk is kept, within half of the memory. Default 1. */
+  readonly borrowers?: number;
 }
 
 /** Takes a chunk over. */
 type Waiter = (lease: Lease) => void;
 
-/** Lends chunks, first come first served. Its memory bounds what commands in progress hold. */
+/** What one borrower has and waits for. */
+interface Account {
+  held: number;
+  readonly waiters: Set<Waiter>;
+}
+
+/** Accounts that are kept though they are empty: making one costs more than a lease. */
+const IDLE_ACCOUNTS = 256;
+
+/**
+ * Lends chunks. Its memory bounds what commands in progress hold. A borrower that holds a chunk
+ * gets another one only if a chunk is left for each of the `borrowers` that hold none. Who waits
+ * and holds least is first, so that a borrower that returns nothing stops itself alone.
+ */
 export class BufferPool {
   readonly memory: Uint8Array;
   readonly chunkBytes: number;
   readonly chunkCount: number;
+  private readonly borrowers: number;
   private readonly free: number[];
-  private readonly waiters = new Set<Waiter>();
+  private readonly accounts = new Map<string, Account>();
+  /** Those with waiters, and of two that hold as much the one that was served last behind. */
+  private readonly waiting = new Set<Account>();
+  /** Accounts that hold a chunk. */
+  private holders = 0;
 
   /** @throws RangeError for memory that holds no chunk, and for chunks of no whole pages */
-  constructor({ memory, chunkBytes }: BufferPoolOptions) {
+  constructor({ memory, chunkBytes, borrowers = 1 }: BufferPoolOptions) {
     if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 8192 || chunkBytes % 4096 !== 0) {
       throw new RangeError(`A chunk is a multiple of 4096 bytes, at least 8192, not ${chunkBytes}`);
     }
@@ -39,6 +59,7 @@ export class BufferPool {
     if (this.chunkCount === 0) {
       throw new RangeError(`${memory.length} bytes of memory hold no chunk of ${chunkBytes}`);
     }
+    this.borrowers = Math.min(borrowers, Math.floor(this.chunkCount / 2));
     this.free = Array.from({ length: this.chunkCount }, (_, i) => i * chunkBytes);
   }
 
@@ -47,37 +68,49 @@ export class BufferPool {
     return this.free.length;
   }
 
-  /** A chunk, if one is free and nothing waits for it. */
-  tryLease(): Lease | undefined {
-    if (this.waiters.size > 0) return undefined;
-    const offset = this.free.pop();
-    return offset === undefined ? undefined : this.lend(offset);
+  /**
+   * A chunk, if the borrower may have one now, and waits for none.
+   * @param borrower any name; what it holds is counted by it
+   */
+  tryLease(borrower = ''): Lease | undefined {
+    const account = this.accountOf(borrower);
+    return account.waiters.size === 0 && this.mayTake(account) ? this.lend(account) : undefined;
   }
 
   /**
-   * A chunk, as soon as there is one. What holds a chunk must not wait for another, or all may wait
-   * for each other: see `tryLease`.
+   * A chunk, as soon as the borrower may have one. What holds a chunk must not wait for another, or
+   * all may wait for each other: see `tryLease`.
    * @throws the reason of the signal, if that is first
    */
-  async lease(signal: AbortFlag): Promise<Lease> {
+  async lease(signal: AbortFlag, borrower = ''): Promise<Lease> {
     signal.throwIfAborted();
-    const lease = this.tryLease();
+    const lease = this.tryLease(borrower);
     if (lease !== undefined) return lease;
+    const account = this.accountOf(borrower);
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        this.waiters.delete(waiter);
+        account.waiters.delete(waiter);
+        if (account.waiters.size === 0) this.waiting.delete(account);
         reject(signal.reason ?? new Error('the wait was aborted'));
       };
       const waiter: Waiter = (given) => {
         signal.removeEventListener('abort', onAbort);
         resolve(given);
       };
-      this.waiters.add(waiter);
+      account.waiters.add(waiter);
+      this.waiting.add(account);
       signal.addEventListener('abort', onAbort, { once: true });
     });
   }
 
-  private lend(offset: number): Lease {
+  private mayTake({ held }: Account): boolean {
+    const kept = held === 0 ? 0 : Math.max(0, this.borrowers - this.holders);
+    return this.free.length > kept;
+  }
+
+  private lend(account: Account): Lease {
+    const offset = this.free.pop()!;
+    if (account.held++ === 0) this.holders++;
     let isLent = true;
     return {
       offset,
@@ -85,18 +118,39 @@ export class BufferPool {
       release: () => {
         if (!isLent) return;
         isLent = false;
-        this.takeBack(offset);
+        this.free.push(offset);
+        if (--account.held === 0) this.holders--;
+        this.serve();
       },
     };
   }
 
-  private takeBack(offset: number): void {
-    const [next] = this.waiters;
-    if (next === undefined) {
-      this.free.push(offset);
-      return;
+  /** A chunk has come back. */
+  private serve(): void {
+    let least: Account | undefined;
+    for (const account of this.waiting) {
+      if (account.held < (least?.held ?? Infinity)) least = account;
     }
-    this.waiters.delete(next);
-    next(this.lend(offset));
+    if (least === undefined || !this.mayTake(least)) return;
+    const [waiter] = least.waiters;
+    least.waiters.delete(waiter!);
+    this.waiting.delete(least);
+    if (least.waiters.size > 0) this.waiting.add(least);
+    waiter!(this.lend(least));
+  }
+
+  private accountOf(borrower: string): Account {
+    const known = this.accounts.get(borrower);
+    if (known !== undefined) return known;
+    if (this.accounts.size >= IDLE_ACCOUNTS) this.forgetIdle();
+    const account = { held: 0, waiters: new Set<Waiter>() };
+    this.accounts.set(borrower, account);
+    return account;
+  }
+
+  private forgetIdle(): void {
+    for (const [borrower, { held, waiters }] of this.accounts) {
+      if (held === 0 && waiters.size === 0) this.accounts.delete(borrower);
+    }
   }
 }

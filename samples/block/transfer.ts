@@ -20,6 +20,8 @@ export interface Transfer {
   readonly unitBytes?: number;
   /** Whether half of each chunk is kept for the works' own use. Default false. */
   readonly scratch?: boolean;
+  /** Who holds the chunks: see `BufferPool`. Default: all transfers are of one borrower. */
+  readonly borrower?: string;
   /** Ends the waiting for a chunk; no work begins any more. */
   readonly signal: AbortFlag;
 }
@@ -36,14 +38,15 @@ export async function inChunks(
   first: ChunkWork,
   second: ChunkWork,
 ): Promise<void> {
-  const { pool, bytes, unitBytes = 1, scratch = false, signal } = transfer;
+  const { pool, bytes, unitBytes = 1, scratch = false } = transfer;
+  const { borrower, signal } = transfer;
   const share = scratch ? pool.chunkBytes / 2 : pool.chunkBytes;
   const partBytes = share - (share % unitBytes);
   if (bytes <= partBytes) return inOneChunk(transfer, partBytes, first, second);
   let last: Promise<void> = Promise.resolve();
   try {
     for (let offset = 0; offset < bytes; offset += partBytes) {
-      const lease = await nextLease(pool, last, signal);
+      const lease = await nextLease(pool, last, signal, borrower);
       const part = lease.bytes.subarray(0, Math.min(partBytes, bytes - offset));
       const spare = lease.bytes.subarray(partBytes, scratch ? partBytes + part.length : partBytes);
       try {
@@ -67,14 +70,14 @@ export async function inChunks(
 
 /** What most commands are: with nothing to overlap there is less to keep. */
 async function inOneChunk(
-  { pool, bytes, scratch = false, signal }: Transfer,
+  { pool, bytes, scratch = false, borrower, signal }: Transfer,
   partBytes: number,
   first: ChunkWork,
   second: ChunkWork,
 ): Promise<void> {
   if (bytes === 0) return;
   signal.throwIfAborted();
-  const lease = pool.tryLease() ?? (await pool.lease(signal));
+  const lease = pool.tryLease(borrower) ?? (await pool.lease(signal, borrower));
   try {
     const part = lease.bytes.subarray(0, bytes);
     const spare = scratch ? lease.bytes.subarray(partBytes, partBytes + bytes) : NOTHING;
@@ -88,10 +91,15 @@ async function inOneChunk(
 }
 
 /** A second chunk only if it can be had at once: what holds one must not wait for another. */
-async function nextLease(pool: BufferPool, last: Promise<void>, signal: AbortFlag): Promise<Lease> {
+async function nextLease(
+  pool: BufferPool,
+  last: Promise<void>,
+  signal: AbortFlag,
+  borrower: string | undefined,
+): Promise<Lease> {
   signal.throwIfAborted();
-  const spare = pool.tryLease();
+  const spare = pool.tryLease(borrower);
   if (spare !== undefined) return spare;
   await last;
-  return pool.lease(signal);
+  return pool.lease(signal, borrower);
 }

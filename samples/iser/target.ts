@@ -46,6 +46,11 @@ export interface IscsiTargetOptions {
   readonly immediateData?: boolean;
   /** An initiator that is silent so many milliseconds is asked; 0 never asks. Default 15000. */
   readonly keepAliveMs?: number;
+  /**
+   * An initiator that makes no progress with a transfer for so many milliseconds loses its session:
+   * 100 to 3600000, default 3000.
+   */
+  readonly transferTimeoutMs?: number;
   /** What happens to sessions, in sentences for people. */
   readonly onNote?: (note: string) => void;
   /** Timers, for programs with a time of their own. */
@@ -66,12 +71,14 @@ const DEFAULTS = {
   maxSessions: 64,
   memoryBytes: 16 << 20,
   keepAliveMs: 15_000,
+  transferTimeoutMs: 3000,
 } as const;
 const LIMITS = {
   commandDepth: [1, 1024],
   maxSessions: [1, 65_535],
   memoryBytes: [CHUNK_BYTES, 2 ** 30],
   keepAliveMs: [0, 3_600_000],
+  transferTimeoutMs: [100, 3_600_000],
 } as const;
 
 type Numbers = Readonly<Record<keyof typeof DEFAULTS, number>>;
@@ -95,7 +102,7 @@ export class IscsiTarget {
     this.alarm = alarm;
     this.onNote = onNote;
     const memory = new Uint8Array(new ArrayBuffer(numbers.memoryBytes));
-    this.pool = new BufferPool({ memory, chunkBytes: CHUNK_BYTES });
+    this.pool = new BufferPool({ memory, chunkBytes: CHUNK_BYTES, borrowers: numbers.maxSessions });
     const fail = (error: unknown): void => onNote(`a mistake of this program: ${String(error)}`);
     this.node = new TargetNode({
       name,
@@ -109,6 +116,7 @@ export class IscsiTarget {
       commandDepth: numbers.commandDepth,
       maxSessions: numbers.maxSessions,
       keepAliveMs: numbers.keepAliveMs,
+      transferTimeoutMs: numbers.transferTimeoutMs,
       wishes: wishesOf(immediateData),
       onFault: ({ peer }: TargetConnection, { message }) => onNote(`${peer}: ${message}`),
       onFailure: fail,

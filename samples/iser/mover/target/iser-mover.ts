@@ -35,6 +35,7 @@ import {
   type Datamover,
   type Header,
   type SetAlarm,
+  StallWatch,
   TargetConnection,
   type TargetNode,
   type TransferTask,
@@ -79,7 +80,8 @@ export class IserMover implements Datamover {
   private readonly evd: Evd;
   private readonly ep: Ep;
   private readonly drain: EventDrain;
-  private readonly requests = new PostedRequests(REQUESTS);
+  private readonly requests = new PostedRequests(REQUESTS, () => this.watch.begin());
+  private readonly watch: StallWatch;
   private readonly area: Lmr;
   private readonly receives: LmrSegment[];
   private hasEnded = false;
@@ -115,6 +117,12 @@ export class IserMover implements Datamover {
     );
     const how = { isRdma: true, portal, peer: parts.peer };
     this.connection = new TargetConnection({ target, mover: this, alarm, ...how });
+    this.watch = new StallWatch({
+      alarm,
+      timeoutMs: target.options.transferTimeoutMs,
+      isPending: () => !this.requests.isIdle,
+      stalled: () => this.connection.stalled(),
+    });
     target.enter(this.connection);
   }
 
@@ -227,6 +235,9 @@ export class IserMover implements Datamover {
     const error = isGood
       ? undefined
       : new Error(`a transfer failed: ${nameOf(DatDtoStatus, status)}`);
+    this.watch.moved();
+    // Tasks are aborted before a transfer of theirs rejects: a lost initiator is no mistake of ours.
+    if (error !== undefined) this.connection.transportEnded(error.message);
     this.requests.complete(cookie, error);
     if (this.isTerminating) this.leaveWhenSent();
   }
@@ -349,8 +360,9 @@ export class IserMover implements Datamover {
     const { ep, evd, area, requests } = this;
     await this.drain.tearDown();
     ep.free();
-    requests.end(new Error(reason));
+    this.watch.stop();
     this.connection.transportEnded(reason);
+    requests.end(new Error(reason));
     await this.connection.ended;
     await evd.free();
     area.free();

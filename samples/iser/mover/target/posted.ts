@@ -28,8 +28,14 @@ export class PostedRequests {
   private lastTold = 0;
   private ended: Error | undefined = undefined;
 
-  /** @param limit requests posted at a time, at least 16; more wait for their turn, in order */
-  constructor(readonly limit: number) {
+  /**
+   * @param limit requests posted at a time, at least 16; more wait for their turn, in order
+   * @param onPost called before each request
+   */
+  constructor(
+    readonly limit: number,
+    private readonly onPost: () => void = () => {},
+  ) {
     this.slots = new Array<Completed | undefined>(limit).fill(undefined);
   }
 
@@ -81,6 +87,7 @@ export class PostedRequests {
   }
 
   private begin(post: PostRequest, completed: Completed, isAwaited: boolean): void {
+    this.onPost();
     const cookie = this.posted;
     const isTold = isAwaited || cookie + 1 - this.lastTold >= EACH;
     try {

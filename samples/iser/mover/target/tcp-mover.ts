@@ -37,7 +37,7 @@ export class TcpMover implements Datamover {
   private reason = 'the initiator has closed the connection';
 
   constructor(
-    target: TargetNode,
+    private readonly target: TargetNode,
     private readonly socket: Socket,
     portal: string,
   ) {
@@ -70,7 +70,11 @@ export class TcpMover implements Datamover {
     this.stream.maxDataBytes = negotiated.recvDataSegmentLength;
     const send = (header: Header, data: Uint8Array, sent?: Sent): void =>
       this.write(header, data, sent);
-    this.transfers = new TcpTransfers({ negotiated, numbers, send });
+    this.transfers = new TcpTransfers({
+      ...{ negotiated, numbers, send, alarm },
+      timeoutMs: this.target.options.transferTimeoutMs,
+      stalled: () => this.connection.stalled(),
+    });
   }
 
   limitSegments(sendDataSegmentLength: number): void {
@@ -116,8 +120,15 @@ export class TcpMover implements Datamover {
 
   private write(header: Header, data: Uint8Array, done?: Sent): void {
     const { socket } = this;
+    // Tasks are aborted before a write of theirs rejects: a lost initiator is no mistake of ours.
+    const sent: Sent | undefined =
+      done &&
+      ((error) => {
+        if (error) this.connection.transportEnded(error.message);
+        done(error);
+      });
     if (data.length === 0) {
-      socket.write(header, done);
+      socket.write(header, sent);
       return;
     }
     const padding = padBytes(data.length);
@@ -125,16 +136,16 @@ export class TcpMover implements Datamover {
     socket.write(header);
     if (padding > 0) {
       socket.write(data);
-      socket.write(PADDING.subarray(0, padding), done);
-    } else socket.write(data, done);
+      socket.write(PADDING.subarray(0, padding), sent);
+    } else socket.write(data, sent);
     socket.uncork();
   }
 
   private end(): void {
     this.linger?.();
     this.linger = undefined;
-    this.transfers?.end(new Error(this.reason));
     this.connection.transportEnded(this.reason);
+    this.transfers?.end(new Error(this.reason));
     this.socket.destroy();
   }
 }

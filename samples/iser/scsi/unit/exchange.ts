@@ -91,7 +91,8 @@ export class Exchange {
     this.checkAborted();
     const { pool, signal } = this;
     try {
-      await inChunks({ pool, bytes, unitBytes, signal, scratch }, first, second);
+      const borrower = this.nexus;
+      await inChunks({ pool, bytes, unitBytes, signal, scratch, borrower }, first, second);
     } catch (error) {
       // Whatever failed because of the abort.
       this.checkAborted();

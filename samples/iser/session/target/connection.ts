@@ -139,8 +139,16 @@ export class TargetConnection {
 
   /** The transport has ended; nothing that was handed to it will complete. */
   transportEnded(reason: string): void {
+    if (this.isOver) return;
     const isOrderly = this.current === 'IN_LOGOUT' || this.sessionType === 'Discovery';
+    if (this.session !== undefined && !isOrderly) this.note(`the session is lost: ${reason}`);
     this.cleanUp({ reason, isOrderly });
+  }
+
+  /** The initiator takes no part in a transfer that it has asked for. */
+  stalled(): void {
+    const { transferTimeoutMs } = this.parts.target.options;
+    this.abandon(`a transfer has made no progress for ${transferTimeoutMs} ms`);
   }
 
   /** Asks the initiator to log out, and ends the connection when it does not. */
@@ -161,9 +169,24 @@ export class TargetConnection {
 
   /** Ends it: what has been sent leaves, tasks are aborted. */
   close(reason: string, isOrderly = false): void {
-    if (this.current === 'CLEANUP_WAIT' || this.current === 'FREE') return;
+    if (this.isOver) return;
     this.cleanUp({ reason, isOrderly });
     this.parts.mover.terminate();
+  }
+
+  private get isOver(): boolean {
+    return this.current === 'CLEANUP_WAIT' || this.current === 'FREE';
+  }
+
+  /** Ends it for what the initiator fails to do. */
+  private abandon(reason: string): void {
+    if (this.isOver) return;
+    this.note(reason);
+    this.close(reason);
+  }
+
+  private note(what: string): void {
+    this.parts.target.options.onFault(this, new Error(what));
   }
 
   private judge(pdu: InitiatorPdu, advertised: AdvertisedBuffers | undefined): void {
@@ -275,7 +298,7 @@ export class TargetConnection {
         intervalMs: options.keepAliveMs,
         timeoutMs: options.keepAliveMs,
         ask: () => responder.ping({ lun: NO_DATA, targetTransferTag: PING_TAG }),
-        gone: () => this.close('the initiator does not answer'),
+        gone: () => this.abandon('the initiator does not answer'),
       }),
     };
     return session;
@@ -466,7 +489,7 @@ export class TargetConnection {
   }
 
   private cleanUp(end: SessionEnd): void {
-    if (this.current === 'CLEANUP_WAIT' || this.current === 'FREE') return;
+    if (this.isOver) return;
     this.step('transport ends');
     this.end = end;
     this.cancelTimeout();

@@ -9,4 +9,5 @@ export * from './login/refusal.js';
 export * from './protocol-fault.js';
 export * from './states.js';
 export * from './target-node.js';
+export * from './stall-watch.js';
 export * from './tcp-transfers.js';

@@ -6,9 +6,7 @@ import type { Wishes } from './login/operational.js';
 import type { TargetConnection } from './connection.js';
 import type { DeviceServer } from './device-server.js';
 import type { LoginIdentity, LoginRules } from './login/login.js';
-import type { LoginRefusal } from './login/refusal.js';
 import type { Authentication, Secrets } from './login/security.js';
-import type { ProtocolFault } from './protocol-fault.js';
 
 export interface TargetNodeOptions {
   /** `iqn.`, `eui.` or `naa.` name. */
@@ -23,9 +21,11 @@ export interface TargetNodeOptions {
   readonly maxSessions: number;
   /** An initiator that is silent for so many milliseconds is asked; 0 never asks. */
   readonly keepAliveMs: number;
+  /** Milliseconds after which a transfer without progress ends its session. */
+  readonly transferTimeoutMs: number;
   readonly wishes: { readonly rdma: Wishes; readonly tcp: Wishes };
-  /** An initiator has done what it must not. */
-  readonly onFault: (connection: TargetConnection, fault: LoginRefusal | ProtocolFault) => void;
+  /** An initiator has done what it must not, or has been lost. */
+  readonly onFault: (connection: TargetConnection, fault: Error) => void;
   /** The device server has failed: a mistake of this program. */
   readonly onFailure: (error: unknown) => void;
 }

@@ -5,8 +5,10 @@
 import { BHS_BYTES, dataIn, type InitiatorPdu, r2t, REJECT_REASON } from '../../wire/index.js';
 import type { TaskSignal } from './command-abort.js';
 import type { Header, SequenceNumbers, TransferTask } from './datamover.js';
+import type { SetAlarm } from './keep-alive.js';
 import type { Negotiated } from './login/operational.js';
 import { ProtocolFault } from './protocol-fault.js';
+import { StallWatch } from './stall-watch.js';
 
 type DataOutPdu = Extract<InitiatorPdu, { type: 'dataOut' }>;
 
@@ -15,6 +17,16 @@ export interface TransferParts {
   readonly numbers: SequenceNumbers;
   /** Sends a PDU; `sent` hears when `data` is the caller's again, or why it never will be sent. */
   readonly send: (header: Header, data: Uint8Array, sent?: (error?: Error | null) => void) => void;
+  readonly alarm: SetAlarm;
+  /** Milliseconds without progress in one direction after which `stalled` is called. */
+  readonly timeoutMs: number;
+  readonly stalled: () => void;
+}
+
+/** Data-in that waits until some of what was sent before it has left. */
+interface Turn {
+  readonly move: () => void;
+  readonly fail: (why: Error) => void;
 }
 
 /** How far the PDUs of a command are numbered. */
@@ -38,14 +50,25 @@ interface Burst {
 
 const NO_DATA = new Uint8Array(0);
 const HIGHEST_TAG = 0x7fff_ffff;
+/** Data-in that is handed to the socket at a time: only then is it seen whether any leaves. */
+const SEND_AHEAD_BYTES = 256 * 1024;
 
 export class TcpTransfers {
   private readonly counters = new WeakMap<TransferTask, Counters>();
   private readonly bursts = new Map<number, Burst>();
   private sendDataSegmentLength: number;
   private lastTag = 0;
+  private unsentBytes = 0;
+  private readonly turns: Turn[] = [];
+  private readonly incoming: StallWatch;
+  private readonly outgoing: StallWatch;
 
   constructor(private readonly parts: TransferParts) {
+    const { alarm, timeoutMs, stalled } = parts;
+    const watch = (isPending: () => boolean): StallWatch =>
+      new StallWatch({ alarm, timeoutMs, isPending, stalled });
+    this.incoming = watch(() => this.hasOpenBurst());
+    this.outgoing = watch(() => this.unsentBytes > 0);
     this.sendDataSegmentLength = parts.negotiated.sendDataSegmentLength;
   }
 
@@ -54,18 +77,23 @@ export class TcpTransfers {
   }
 
   async putData(task: TransferTask, offset: number, from: Uint8Array): Promise<void> {
-    const { maxBurstLength } = this.parts.negotiated;
     if (from.length === 0) return;
-    await new Promise<void>((resolve, reject) => {
-      const allSent = (error?: Error | null): void => (error ? reject(error) : resolve());
-      for (let at = 0; at < from.length;) {
-        const burstEnd = Math.min(at - (at % maxBurstLength) + maxBurstLength, from.length);
-        const end = Math.min(at + this.sendDataSegmentLength, burstEnd);
-        const header = this.dataInHeader(task, offset + at, end - at, end === burstEnd);
-        // What is sent last tells of all.
-        this.parts.send(header, from.subarray(at, end), end === from.length ? allSent : undefined);
-        at = end;
-      }
+    await new Promise<void>((resolve, fail) => {
+      const allSent = (error?: Error | null): void => {
+        this.unsentBytes -= from.length;
+        this.outgoing.moved();
+        if (error) fail(error);
+        else resolve();
+        this.nextTurns();
+      };
+      const move = (): void => {
+        if (task.signal.aborted) return fail(abortedBy(task.signal));
+        this.outgoing.begin();
+        this.unsentBytes += from.length;
+        this.sendData(task, offset, from, allSent);
+      };
+      if (this.unsentBytes < SEND_AHEAD_BYTES && this.turns.length === 0) move();
+      else this.turns.push({ move, fail });
     });
   }
 
@@ -84,6 +112,7 @@ export class TcpTransfers {
     const { targetTransferTag, initiatorTaskTag, bufferOffset, dataSn, final } = header;
     const burst = this.bursts.get(targetTransferTag);
     if (burst === undefined) throw fault(`transfer tag ${targetTransferTag} was not given`);
+    this.incoming.moved();
     const { task, receivedBytes, lengthBytes } = burst;
     check('InitiatorTaskTag', initiatorTaskTag, task.initiatorTaskTag);
     check('DataSN', dataSn, burst.dataSn);
@@ -108,6 +137,40 @@ export class TcpTransfers {
   end(why: Error): void {
     for (const burst of this.bursts.values()) burst.fail(why);
     this.bursts.clear();
+    for (const { fail } of this.turns.splice(0)) fail(why);
+    this.incoming.stop();
+    this.outgoing.stop();
+  }
+
+  private nextTurns(): void {
+    while (this.unsentBytes < SEND_AHEAD_BYTES) {
+      const next = this.turns.shift();
+      if (next === undefined) return;
+      next.move();
+    }
+  }
+
+  private sendData(
+    task: TransferTask,
+    offset: number,
+    from: Uint8Array,
+    allSent: (error?: Error | null) => void,
+  ): void {
+    const { maxBurstLength } = this.parts.negotiated;
+    for (let at = 0; at < from.length;) {
+      const burstEnd = Math.min(at - (at % maxBurstLength) + maxBurstLength, from.length);
+      const end = Math.min(at + this.sendDataSegmentLength, burstEnd);
+      const header = this.dataInHeader(task, offset + at, end - at, end === burstEnd);
+      // What is sent last tells of all.
+      this.parts.send(header, from.subarray(at, end), end === from.length ? allSent : undefined);
+      at = end;
+    }
+  }
+
+  /** Bursts of aborted tasks do not count: the initiator need not answer them. */
+  private hasOpenBurst(): boolean {
+    for (const { into } of this.bursts.values()) if (into !== undefined) return true;
+    return false;
   }
 
   private dataInHeader(
@@ -144,6 +207,7 @@ export class TcpTransfers {
         },
       };
       signal.addEventListener('abort', onAbort, { once: true });
+      this.incoming.begin();
       this.bursts.set(targetTransferTag, burst);
       this.sendR2t(burst, targetTransferTag);
     });

@@ -51,6 +51,43 @@ describe('buffer pool', () => {
     await assert.rejects(pool.lease(abort.signal), { message: 'enough' });
   });
 
+  it('keeps a chunk for each borrower that has none, and serves who holds least', async () => {
+    const memory = new Uint8Array(8 * CHUNK);
+    const pool = new BufferPool({ memory, chunkBytes: CHUNK, borrowers: 3 });
+    const greedy = [];
+    for (let lease = pool.tryLease('a'); lease; lease = pool.tryLease('a')) greedy.push(lease);
+    assert.equal(greedy.length, 6);
+    const waits = [pool.lease(never, 'a'), pool.lease(never, 'a')];
+    const second = await pool.lease(never, 'b');
+    assert.equal(pool.tryLease('b'), undefined, 'one is left for a third');
+    const third = pool.tryLease('c');
+    assert.ok(third !== undefined);
+    const served: string[] = [];
+    const others = ['b', 'd', 'b'].map((name) =>
+      pool.lease(never, name).then((lease) => (served.push(name), lease)),
+    );
+    await turn();
+    for (const lease of greedy) lease.release();
+    const got = await Promise.all([...others, ...waits]);
+    assert.deepEqual(served, ['d', 'b', 'b']);
+    for (const lease of [second, third, ...got]) lease.release();
+    assert.equal(pool.freeCount, 8);
+  });
+
+  it('serves borrowers that hold nothing by turns', async () => {
+    const pool = poolOf(1);
+    const held = await pool.lease(never, 'a');
+    const served: string[] = [];
+    const all = ['a', 'a', 'b', 'b'].map(async (name) => {
+      const lease = await pool.lease(never, name);
+      served.push(name);
+      lease.release();
+    });
+    held.release();
+    await Promise.all(all);
+    assert.deepEqual(served, ['a', 'b', 'a', 'b']);
+  });
+
   it('refuses chunks of no whole pages, and memory for none', () => {
     const make = (bytes: number, chunkBytes: number) => () =>
       new BufferPool({ memory: new Uint8Array(bytes), chunkBytes });

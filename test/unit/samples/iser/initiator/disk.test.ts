@@ -45,12 +45,12 @@ for (const transport of ['tcp', 'iser'] as const) {
         await openIa(mock({ fabric, address: '192.0.2.1' })),
         await openIa(mock({ fabric, address: '192.0.2.2' })),
       ];
-      const backend = new MemoryBackend({ sizeBytes: BLOCKS * 512 });
+      const memory = (): MemoryBackend => new MemoryBackend({ sizeBytes: BLOCKS * 512 });
       target = new IscsiTarget({
         name: NAME,
         luns: new Map<number, BlockBackend>([
-          [0, backend],
-          [3, new ReadOnlyBackend(backend)],
+          [0, memory()],
+          [3, new ReadOnlyBackend(memory())],
         ]),
         ...ACCOUNTS,
       });

@@ -235,6 +235,7 @@ export class Scene {
       commandDepth: 4,
       maxSessions: 3,
       keepAliveMs: 0,
+      transferTimeoutMs: 3000,
       wishes: { rdma: { ...WISHES, RDMAExtensions: 'Yes' }, tcp: WISHES },
       onFault: (_connection, { message }) => this.faults.push(message),
       onFailure: (error) => this.failures.push(error),

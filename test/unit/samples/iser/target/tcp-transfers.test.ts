@@ -7,7 +7,7 @@ import {
   type TransferTask,
 } from '../../../../../samples/iser/session/target/index.js';
 import { readInitiatorPdu, readTargetPdu, type TargetPdu } from './formats.js';
-import { pduOf } from './scene.js';
+import { pduOf, Time } from './scene.js';
 
 const NEGOTIATED = {
   immediateData: true,
@@ -33,6 +33,8 @@ class Task implements TransferTask {
 
 class Scene {
   readonly sent: TargetPdu[] = [];
+  readonly time = new Time();
+  stalls = 0;
   private readonly done: ((error?: Error | null) => void)[] = [];
   readonly transfers = new TcpTransfers({
     negotiated: NEGOTIATED,
@@ -41,6 +43,9 @@ class Scene {
       this.sent.push(readTargetPdu(Buffer.concat([header, data])));
       if (sent !== undefined) this.done.push(sent);
     },
+    alarm: this.time.alarm,
+    timeoutMs: 3000,
+    stalled: () => void this.stalls++,
   });
 
   flush(error?: Error): void {
@@ -161,6 +166,43 @@ describe('iSER target: data over TCP', () => {
         await assert.rejects(got, /over/);
       });
     }
+  });
+
+  it('hands data-in to the socket as it leaves, and tells when it does not', async () => {
+    const scene = new Scene();
+    const data = new Uint8Array(100 << 10);
+    const puts = [1, 2, 3, 4, 5].map((tag) => scene.transfers.putData(new Task(tag), 0, data));
+    const tags = (): readonly number[] => [
+      ...new Set(scene.sent.map(({ header }) => header.initiatorTaskTag)),
+    ];
+    assert.deepEqual(tags(), [1, 2, 3], 'until there are 256 KiB');
+    scene.time.pass(2900);
+    scene.flush();
+    assert.deepEqual(tags(), [1, 2, 3, 4, 5]);
+    scene.time.pass(2900);
+    assert.equal(scene.stalls, 0);
+    scene.time.pass(1600);
+    assert.equal(scene.stalls, 1);
+    scene.flush();
+    await Promise.all(puts);
+  });
+
+  it('tells of data-out that does not come, though other data-out was aborted', async () => {
+    const scene = new Scene();
+    const task = new Task(8);
+    const aborted = scene.transfers.getData(task, 0, new Uint8Array(100));
+    task.controller.abort(new Error('ABORT TASK'));
+    await assert.rejects(aborted);
+    scene.time.pass(10_000);
+    assert.equal(scene.stalls, 0);
+    const got = scene.transfers.getData(new Task(7), 0, new Uint8Array(100));
+    scene.time.pass(2900);
+    assert.equal(scene.stalls, 0);
+    scene.time.pass(1600);
+    assert.equal(scene.stalls, 1);
+    scene.transfers.end(new Error('over'));
+    await assert.rejects(got, /over/);
+    assert.equal(scene.time.pending, 0);
   });
 
   it('leaves memory alone once the task is aborted, and takes what still comes', async () => {

@@ -1,0 +1,55 @@
+/**
+ * Finds a peer that takes no part in transfers that it has asked for. Such a session holds memory,
+ * and a peer that answers pings is not silent. Linux's target allows 3 s (`dataout_timeout`).
+ */
+import type { SetAlarm } from './keep-alive.js';
+
+export interface StallWatchParts {
+  readonly alarm: SetAlarm;
+  /** Without progress for so many milliseconds, or half as many more, a transfer has stalled. */
+  readonly timeoutMs: number;
+  /** Whether the peer has something to do. */
+  readonly isPending: () => boolean;
+  readonly stalled: () => void;
+}
+
+/** A period that ends late, since this process was busy, is followed by a whole one. */
+const PERIODS = 2;
+
+export class StallWatch {
+  private hasMoved = false;
+  private quietPeriods = 0;
+  private cancel: (() => void) | undefined = undefined;
+
+  constructor(private readonly parts: StallWatchParts) {}
+
+  /** The peer gets something to do, which is not pending yet. */
+  begin(): void {
+    if (!this.parts.isPending()) this.hasMoved = true;
+    if (this.cancel === undefined) this.arm();
+  }
+
+  /** The peer has done some of it. */
+  moved(): void {
+    this.hasMoved = true;
+  }
+
+  stop(): void {
+    this.cancel?.();
+    this.cancel = undefined;
+  }
+
+  private arm(): void {
+    const { alarm, timeoutMs } = this.parts;
+    this.cancel = alarm(timeoutMs / PERIODS, () => this.look());
+  }
+
+  private look(): void {
+    this.cancel = undefined;
+    if (!this.parts.isPending()) return;
+    this.quietPeriods = this.hasMoved ? 0 : this.quietPeriods + 1;
+    this.hasMoved = false;
+    if (this.quietPeriods >= PERIODS) this.parts.stalled();
+    else this.arm();
+  }
+}
