@@ -75,7 +75,10 @@ export class SessionKeeper {
   /** Commands that have been handed to the session, or wait to be sent again. */
   private underWay = 0;
   private order = 0;
+  /** Sessions lost in a row, without the answer to a command in between. */
   private failures = 0;
+  /** When the session was there; undefined without one. */
+  private upMs: number | undefined;
   private cancelWait: (() => void) | undefined;
   private ended: IscsiError | undefined;
   private isClosing = false;
@@ -207,7 +210,7 @@ export class SessionKeeper {
     this.link = link;
     this.parametersOf = parameters;
     if (this.failures > 0) this.options.notice?.('the session is there again');
-    this.failures = 0;
+    this.upMs = this.options.timing.nowMs();
     for (const { up } of this.settlers.splice(0)) up();
     const waiting = this.waiting.splice(0).sort((a, b) => a.order - b.order);
     for (const pending of waiting) this.submit(pending);
@@ -222,6 +225,8 @@ export class SessionKeeper {
       return;
     }
     const { timing, reconnect = RECONNECT, notice } = this.options;
+    if (this.wasIdle(reconnect.mostMs)) this.failures = 0;
+    this.upMs = undefined;
     const waitMs = waitBefore(reconnect, this.failures, timing.random());
     if (waitMs === undefined) {
       this.fail(error);
@@ -230,6 +235,12 @@ export class SessionKeeper {
     this.failures++;
     notice?.(`${error.message}; a new session is tried in ${Math.round(waitMs)} ms`);
     this.cancelWait = timing.after(waitMs, () => this.connect());
+  }
+
+  /** The session lasted, and had nothing to answer: it was as good as one with an answer. */
+  private wasIdle(lastedMs: number): boolean {
+    if (this.upMs === undefined || this.underWay > 0) return false;
+    return this.options.timing.nowMs() - this.upMs >= lastedMs;
   }
 
   /** What is under way has half of the time; then the session ends, and a new one is made. */
@@ -274,6 +285,7 @@ export class SessionKeeper {
 
   private readonly onOutcome = (pending: Pending, outcome: ScsiOutcome): void => {
     pending.task = undefined;
+    if (outcome.kind === 'answered') this.failures = 0;
     switch (verdictOf(outcome, pending.isRepeatable)) {
       case 'final':
         if (outcome.kind === 'answered') this.resolve(pending, outcome);

@@ -8,7 +8,7 @@ import {
   ruleOf,
   type TextPair,
 } from '../../wire/index.js';
-import { protocolError } from './iscsi-error.js';
+import { IscsiError, protocolError } from './iscsi-error.js';
 
 export type SessionType = 'Normal' | 'Discovery';
 
@@ -142,7 +142,12 @@ export class Negotiation {
 
   private takeOne(key: string, value: string): string | undefined {
     const own = this.offered.get(key);
-    if (value === 'NotUnderstood' || value === 'Irrelevant' || value === 'Reject') {
+    if (value === 'Reject') {
+      const offer = own === undefined ? key : `${key}=${own}`;
+      const why = `the target rejects ${offer}, and there is nothing else to offer`;
+      throw new IscsiError('ISCSI_LOGIN_FAILED', why);
+    }
+    if (value === 'NotUnderstood' || value === 'Irrelevant') {
       if (own !== undefined && key !== 'RDMAExtensions') return undefined;
       throw protocolError(`it answers ${key} with ${value}`);
     }
