@@ -2,9 +2,10 @@
  * A disk for other machines: block backends as the logical units of an iSCSI target, over iSER and
  * over TCP.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { Ia } from 'dapl';
 import { type BlockBackend, BufferPool } from '../block/index.js';
+import { md5, md5Refusal } from './md5.js';
 import { alarm as processAlarm } from './mover/alarm.js';
 import { bracketed, IserPortal } from './mover/target/iser-portal.js';
 import { TcpPortal } from './mover/target/tcp-portal.js';
@@ -109,10 +110,7 @@ export class IscsiTarget {
       ...(alias !== undefined && { alias }),
       ...(chap !== undefined && { authentication: authenticationOf(chap, mutualChap) }),
       device: deviceOf(name, luns, this.pool, fail),
-      secrets: {
-        md5: (bytes) => createHash('md5').update(bytes).digest(),
-        random: (bytes) => randomBytes(bytes),
-      },
+      secrets: { md5, random: (bytes) => randomBytes(bytes) },
       commandDepth: numbers.commandDepth,
       maxSessions: numbers.maxSessions,
       keepAliveMs: numbers.keepAliveMs,
@@ -204,6 +202,8 @@ function checkAccounts(chap: ChapAccount | undefined, mutual: ChapAccount | unde
       throw new RangeError(`the secret of ${account.name} has ${bytes} bytes, must have ${least}`);
     }
   }
+  const refusal = chap === undefined ? undefined : md5Refusal();
+  if (refusal !== undefined) throw new RangeError(refusal);
   if (mutual === undefined) return;
   if (chap === undefined) throw new RangeError('mutual CHAP needs an initiator that proves itself');
   if (mutual.secret === chap.secret) {

@@ -1,5 +1,5 @@
 /** What a target is reached by, and the connections that follow from it. */
-import { createHash, randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt } from 'node:crypto';
 import { hostname } from 'node:os';
 import { DatError, type Ia, localAddressToward, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
@@ -20,6 +20,7 @@ import {
   type SessionType,
   type Wishes,
 } from '../session/initiator/index.js';
+import { md5, md5Refusal } from '../md5.js';
 import { checkName, MIN_CHAP_SECRET_BYTES, WireError } from '../wire/index.js';
 import type { KeeperOptions } from './keeper.js';
 import { REAL_TIMING, type Timing } from './timing.js';
@@ -88,6 +89,8 @@ export async function prepare(
   const wishes = { ...DEFAULT_WISHES[transport], ...given.wishes };
   const times = { ...DEFAULT_TIMES, ...given.times };
   const chap = given.chap === undefined ? undefined : chapOf(given.chap);
+  const refusal = chap === undefined ? undefined : md5Refusal();
+  if (refusal !== undefined) throw new IscsiError('ISCSI_INVALID_PARAMETER', refusal);
   const isNormal = type === 'Normal';
   const login = {
     initiatorName,
@@ -98,7 +101,7 @@ export async function prepare(
     wishes,
     ...(chap !== undefined && { chap }),
     tools: {
-      md5: (bytes: Uint8Array) => new Uint8Array(createHash('md5').update(bytes).digest()),
+      md5,
       random: (lengthBytes: number) => new Uint8Array(randomBytes(lengthBytes)),
     },
     initialCmdSn: randomInt(2 ** 32),

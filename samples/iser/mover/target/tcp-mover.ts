@@ -124,7 +124,7 @@ export class TcpMover implements Datamover {
     const sent: Sent | undefined =
       done &&
       ((error) => {
-        if (error) this.connection.transportEnded(error.message);
+        if (error) this.connection.transportEnded((socket.errored ?? error).message);
         done(error);
       });
     if (data.length === 0) {

@@ -53,7 +53,7 @@ export class ChapClient {
     const { own, target } = this.options;
     const pairs: TextPair[] = [
       ['CHAP_N', own.name],
-      ['CHAP_R', emitBinary(chapResponse(this.tools.md5, asked, own.secret))],
+      ['CHAP_R', emitBinary(this.responseTo(asked, own.secret))],
     ];
     if (target === undefined) return pairs;
     this.asked = {
@@ -78,9 +78,18 @@ export class ChapClient {
     if (name === undefined || response === undefined) {
       throw unproven('it does not prove itself by CHAP, as it was asked');
     }
-    const expected = chapResponse(this.tools.md5, this.asked, target.secret);
+    const expected = this.responseTo(this.asked, target.secret);
     if (name !== target.name || !sameResponse(readResponse(response), expected)) {
       throw unproven(`its CHAP proof, as ${JSON.stringify(name)}, is wrong`);
+    }
+  }
+
+  private responseTo(asked: ChapChallenge, secret: Uint8Array): Uint8Array {
+    try {
+      return chapResponse(this.tools.md5, asked, secret);
+    } catch (error) {
+      const why = `CHAP cannot be computed: ${(error as Error).message}`;
+      throw new IscsiError('ISCSI_LOGIN_FAILED', why, { cause: error });
     }
   }
 }

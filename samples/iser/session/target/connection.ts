@@ -72,6 +72,7 @@ interface Session {
 const LOGIN_TIMEOUT_MS = 15_000;
 const FAREWELL_TIMEOUT_MS = 5000;
 const NO_DATA = new Uint8Array(0);
+const LOGGING_IN: ReadonlySet<ConnectionState> = new Set(['XPT_UP', 'IN_LOGIN']);
 
 export class TargetConnection {
   /** Resolves when nothing of it is left: neither the transport nor a task. */
@@ -112,6 +113,16 @@ export class TargetConnection {
 
   get peer(): string {
     return this.parts.peer;
+  }
+
+  /** The peer without its port. */
+  get address(): string {
+    return this.parts.peer.replace(/:[^:]*$/, '');
+  }
+
+  /** It comes from this address, and has not logged in yet. */
+  isLoggingIn(address: string): boolean {
+    return LOGGING_IN.has(this.current) && this.address === address;
   }
 
   /** Commands that have not been answered. */

@@ -33,12 +33,22 @@ export interface TargetNodeOptions {
 /** The one portal group. */
 export const PORTAL_GROUP_TAG = 1;
 const HIGHEST_TSIH = 0xffff;
+/** In `[fe80::1%eth0]:3260`. */
+const ZONE = /%([^\]]*)\]/;
+/** Connections of one address that may be there without a login at a time. */
+export const LOGINS_PER_ADDRESS = 32;
+
+function zoneOf(portal: string): string | undefined {
+  return ZONE.exec(portal)?.[1];
+}
 
 export class TargetNode {
   /** Sessions that have logged in, by initiator port and session type. */
   private readonly sessions = new Map<string, TargetConnection>();
   private readonly connections = new Set<TargetConnection>();
   private readonly addresses = { rdma: new Set<string>(), tcp: new Set<string>() };
+  /** Addresses that were told of having too many. */
+  private readonly crowded = new Set<string>();
   private lastTsih = 0;
   private isClosed = false;
 
@@ -61,11 +71,15 @@ export class TargetNode {
 
   /**
    * What SendTargets tells: portals of the same transport, that of the asking session first, since
-   * an initiator takes them in order, and this one is known to work.
+   * an initiator takes them in order, and this one is known to work. A link-local portal is told
+   * to who came by its link, without the zone: that is a name of this host's alone (RFC 4007, 11.2).
    */
   portals(own: string, isRdma: boolean): string[] {
-    const others = [...this.addresses[isRdma ? 'rdma' : 'tcp']].filter((each) => each !== own);
-    return [own, ...others].map((portal) => `${portal},${PORTAL_GROUP_TAG}`);
+    const zone = zoneOf(own);
+    const others = [...this.addresses[isRdma ? 'rdma' : 'tcp']].filter(
+      (each) => each !== own && (zoneOf(each) ?? zone) === zone,
+    );
+    return [own, ...others].map((portal) => `${portal.replace(ZONE, ']')},${PORTAL_GROUP_TAG}`);
   }
 
   loginRules(isRdma: boolean): LoginRules {
@@ -91,7 +105,15 @@ export class TargetNode {
   /** A connection has been made. */
   enter(connection: TargetConnection): void {
     this.connections.add(connection);
-    if (this.isClosed) connection.close('the target is closed');
+    if (this.isClosed) return connection.close('the target is closed');
+    const { address } = connection;
+    const pending = [...this.connections].filter((each) => each.isLoggingIn(address)).length;
+    if (pending <= LOGINS_PER_ADDRESS) return;
+    const why = `more than ${LOGINS_PER_ADDRESS} connections of ${address} have not logged in`;
+    // Once, until there is room again: who connects in a loop must not fill the log.
+    if (!this.crowded.has(address)) this.options.onFault(connection, new Error(why));
+    this.crowded.add(address);
+    connection.close(why);
   }
 
   /**
@@ -116,6 +138,10 @@ export class TargetNode {
   /** Nothing of it is left. */
   leave(connection: TargetConnection): void {
     this.connections.delete(connection);
+    const { address } = connection;
+    if (![...this.connections].some((each) => each.isLoggingIn(address))) {
+      this.crowded.delete(address);
+    }
     for (const [key, each] of this.sessions) if (each === connection) this.sessions.delete(key);
   }
 

@@ -219,7 +219,7 @@ export class Login {
 
   private operate(keys: Map<string, string>): TextPair[] {
     const pairs: TextPair[] = [];
-    for (const [key, value] of keys) {
+    for (const [key, value] of [...keys].sort(byDependence)) {
       if (NAMING.has(key)) continue;
       if (isSecurityKey(key)) throw fault(`${key} has no place in the operational stage`);
       const answer = this.operational.answer(key, value, this.sessionType);
@@ -272,6 +272,11 @@ function checkConstants(first: Constants, header: LoginRequest): void {
   if (!first.isid.every((byte, at) => byte === header.isid[at])) {
     throw fault('ISID is not that of the first request');
   }
+}
+
+/** The answer to FirstBurstLength depends on that to MaxBurstLength. */
+function byDependence([one]: [string, string], [other]: [string, string]): number {
+  return Number(one === 'FirstBurstLength') - Number(other === 'FirstBurstLength');
 }
 
 function fault(why: string): LoginRefusal {

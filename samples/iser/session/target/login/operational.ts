@@ -65,8 +65,11 @@ export class OperationalKeys {
     }
     const outcome = agree(key, this.wishOf(key), value);
     if (outcome === ANSWER.REJECT) throw new WireError('text', key, value, this.wishOf(key));
-    this.values.set(key, outcome);
-    return outcome;
+    // A first burst is a part of a burst (RFC 7143, 13.14).
+    const most = key === 'FirstBurstLength' ? this.number('MaxBurstLength') : Infinity;
+    const answer = Number(outcome) > most ? String(most) : outcome;
+    this.values.set(key, answer);
+    return answer;
   }
 
   /** The initiator has spoken of it. */

@@ -117,7 +117,7 @@ export class Security {
   private verify(keys: ReadonlyMap<string, string>): TextPair[] {
     const { initiator, target } = this.authentication as Authentication;
     const asked = this.challenge as ChapChallenge;
-    const expected = chapResponse(this.secrets.md5, asked, initiator.secret);
+    const expected = this.responseTo(asked, initiator.secret);
     const proves = sameResponse(readResponse(keys.get('CHAP_R') ?? ''), expected);
     // Both are looked at in any case: the time does not tell which was wrong.
     if (keys.get('CHAP_N') !== initiator.name || !proves) {
@@ -133,11 +133,20 @@ export class Security {
     if (sameResponse(theirs.challenge, asked.challenge)) throw failed('a challenge sent back');
     if (target === undefined) throw failed('the target has no secret to prove itself by');
     this.step = 'DONE';
-    const response = chapResponse(this.secrets.md5, theirs, target.secret);
+    const response = this.responseTo(theirs, target.secret);
     return [
       ['CHAP_N', target.name],
       ['CHAP_R', emitBinary(response)],
     ];
+  }
+
+  private responseTo(asked: ChapChallenge, secret: Uint8Array): Uint8Array {
+    try {
+      return chapResponse(this.secrets.md5, asked, secret);
+    } catch (error) {
+      const why = `CHAP cannot be computed: ${(error as Error).message}`;
+      throw new LoginRefusal(LOGIN_STATUS.TARGET_ERROR, why);
+    }
   }
 }
 

@@ -87,6 +87,25 @@ describe('iSER target: initiators that stall', () => {
     assert.ok(pings.length > 0, 'they were asked, and answered');
   }).timeout(patience(20_000));
 
+  it('names each initiator that resets its connection, once, and blames no program', async () => {
+    const resetting = [await logIn(), await logIn(), await logIn()];
+    for (const each of resetting) {
+      for (let tag = 0; tag < COMMANDS; tag++) {
+        each.command(tag % 2 === 0 ? 'write' : 'read', tag, BLOCKS);
+      }
+      await each.until(({ type }) => type === 'r2t');
+      each.socket.pause();
+    }
+    const ports = resetting.map(({ socket }) => socket.localPort);
+    for (const { socket } of resetting) socket.resetAndDestroy();
+    while (target.sessionCount > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.equal(notes.length, resetting.length, notes.join('\n'));
+    for (const [at, port] of ports.entries()) {
+      const note = notes.find((each) => each.includes(`:${port}: `)) ?? notes[at]!;
+      assert.match(note, new RegExp(`:${port}: the session is lost: .*(ECONNRESET|EPIPE)`));
+    }
+  }).timeout(patience(20_000));
+
   it('serves others beside four that do not take what they read, and ends those', async () => {
     const stalled = [await logIn(), await logIn(), await logIn(), await logIn()];
     for (const each of stalled) {

@@ -1,0 +1,17 @@
+/** MD5 of node:crypto, which CHAP needs, and which a system in FIPS mode refuses. */
+import { createHash } from 'node:crypto';
+
+export function md5(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(createHash('md5').update(bytes).digest());
+}
+
+/** Why CHAP cannot be used in this process; undefined where it can. */
+export function md5Refusal(): string | undefined {
+  try {
+    md5(new Uint8Array(0));
+    return undefined;
+  } catch (error) {
+    const why = `this process has no MD5 (${(error as Error).message})`;
+    return `chap needs MD5, and ${why}: leave chap out, or run without FIPS mode`;
+  }
+}
