@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Ia } from 'dapl';
 import { type BlockBackend, BufferPool } from '../block/index.js';
-import { md5, md5Refusal } from './md5.js';
 import { alarm as processAlarm } from './mover/alarm.js';
+import { md5, md5Refusal } from './mover/md5.js';
 import { bracketed, IserPortal } from './mover/target/iser-portal.js';
 import { TcpPortal } from './mover/target/tcp-portal.js';
 import { LogicalUnit, ScsiTarget } from './scsi/index.js';

@@ -104,7 +104,7 @@ function makeTarget(settings: TargetSettings, backends: readonly BlockBackend[])
   });
 }
 
-/** No two targets have the same one: the host's name, and some of the first disk's serial number. */
+/** The host's name and a part of the first disk's serial number: no two targets have the same. */
 function defaultName([first]: readonly BlockBackend[]): string {
   const plain = (text: string): string => text.toLowerCase().replace(/[^a-z0-9.-]/g, '-');
   const [host, disk] = [hostname().slice(0, 64), first?.serial.slice(0, 8) ?? ''].map(plain);
@@ -174,7 +174,8 @@ function describe(lun: number, backend: BlockBackend): string {
   const { blockCount, blockBytes, isReadOnly, serial } = backend;
   const mebibytes = Number(blockCount * BigInt(blockBytes)) / 2 ** 20;
   const access = isReadOnly ? ', read-only' : '';
-  return `LUN ${lun}: ${mebibytes} MiB in blocks of ${blockBytes}${access}, serial number ${serial}`;
+  const size = `${mebibytes} MiB in blocks of ${blockBytes}`;
+  return `LUN ${lun}: ${size}${access}, serial number ${serial}`;
 }
 
 async function interrupted(): Promise<void> {

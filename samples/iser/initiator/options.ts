@@ -20,7 +20,7 @@ import {
   type SessionType,
   type Wishes,
 } from '../session/initiator/index.js';
-import { md5, md5Refusal } from '../md5.js';
+import { md5, md5Refusal } from '../mover/md5.js';
 import { checkName, MIN_CHAP_SECRET_BYTES, WireError } from '../wire/index.js';
 import type { KeeperOptions } from './keeper.js';
 import { REAL_TIMING, type Timing } from './timing.js';

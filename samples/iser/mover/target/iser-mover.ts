@@ -236,7 +236,7 @@ export class IserMover implements Datamover {
       ? undefined
       : new Error(`a transfer failed: ${nameOf(DatDtoStatus, status)}`);
     this.watch.moved();
-    // Tasks are aborted before a transfer of theirs rejects: a lost initiator is no mistake of ours.
+    // Tasks are aborted before their transfers reject: a lost initiator is no mistake of ours.
     if (error !== undefined) this.connection.transportEnded(error.message);
     this.requests.complete(cookie, error);
     if (this.isTerminating) this.leaveWhenSent();

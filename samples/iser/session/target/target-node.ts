@@ -72,7 +72,7 @@ export class TargetNode {
   /**
    * What SendTargets tells: portals of the same transport, that of the asking session first, since
    * an initiator takes them in order, and this one is known to work. A link-local portal is told
-   * to who came by its link, without the zone: that is a name of this host's alone (RFC 4007, 11.2).
+   * to who came by its link, without the zone, which names a link of this host (RFC 4007, 11.2).
    */
   portals(own: string, isRdma: boolean): string[] {
     const zone = zoneOf(own);
