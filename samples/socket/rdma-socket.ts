@@ -63,6 +63,8 @@ export class RdmaSocket extends Duplex {
   private isReset = false;
   /** The stream has ended by itself, or was never there. */
   private isOver = false;
+  /** Why the connection broke, until all that came before has been read. */
+  private failure: StreamError | undefined = undefined;
   private hadError = false;
   private holdsProcess = true;
   private keepAliveMs = 0;
@@ -196,6 +198,14 @@ export class RdmaSocket extends Duplex {
     return this.attempt !== undefined && !this.destroyed;
   }
 
+  /**
+   * The connection has broken: what came before can be read, then `error` comes. A program that
+   * hands the bytes on, and is held back, need not wait for that.
+   */
+  get isBroken(): boolean {
+    return this.failure !== undefined || this.errored !== null;
+  }
+
   /** Not connected yet. */
   get pending(): boolean {
     return this.stream === undefined || this.connecting;
@@ -266,6 +276,11 @@ export class RdmaSocket extends Duplex {
     this.isReset = true;
     const never = this.stream === undefined && !this.connecting;
     return this.destroy(never ? socketClosed() : undefined);
+  }
+
+  override read(size?: number): ReturnType<Duplex['read']> {
+    if (this.failure !== undefined) process.nextTick(() => this.failWhenRead());
+    return super.read(size);
   }
 
   override _read(): void {
@@ -367,9 +382,18 @@ export class RdmaSocket extends Duplex {
       this.emitClose();
       return;
     }
-    // What came before is handed over first, to a reader that reads.
+    this.failure = error;
     calling(() => this.pull());
-    if (error !== undefined) this.destroy(error);
+    // The program has closed the adapter: it waits for `close`, and may not read any more.
+    if (error?.code === 'ECONNABORTED') this.destroy(error);
+    else this.failWhenRead();
+  }
+
+  /** Tells why the connection broke when nothing is left to read, as TCP does. */
+  private failWhenRead(): void {
+    const { failure, stream } = this;
+    if (failure === undefined || this.destroyed) return;
+    if (this.readableLength === 0 && stream?.peek() === undefined) this.destroy(failure);
   }
 
   /** Behind `error`, which node:stream emits in a tick of its own. */

@@ -10,10 +10,14 @@ interface Given {
   readonly to: Endpoint;
   readonly from?: string;
   readonly provider: ProviderName;
+  readonly buffer: number;
   readonly drain: number;
   readonly counters: number;
 }
 
+/** A connection from rsocket to rsocket takes four buffers: less than 1 MB. */
+const BUFFER_KIB = 192;
+const BUFFER_KIB_LIMITS = { least: 2, most: 1024 * 1024 } as const;
 const DRAIN_SECONDS = 30;
 /** A day: what no one waits for. */
 const MOST_SECONDS = 86_400;
@@ -38,6 +42,7 @@ export function forwardCommand(): Command {
         .choices(PROVIDERS)
         .default('softroce'),
     )
+    .option('--buffer <KiB>', 'memory of an rsocket for each direction', kibibytes, BUFFER_KIB)
     .option('--drain <s>', 'wait for open connections after SIGTERM', seconds, DRAIN_SECONDS)
     .option(
       '--counters <s>',
@@ -77,8 +82,16 @@ function seconds(text: string): number {
   throw new InvalidArgumentError(`It is a number of seconds from 0 to ${MOST_SECONDS}.`);
 }
 
+function kibibytes(text: string): number {
+  const { least, most } = BUFFER_KIB_LIMITS;
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  throw new InvalidArgumentError(`It is a whole number of KiB from ${least} to ${most}.`);
+}
+
 /** @returns the exit code */
-async function forward({ listen, to, from, provider, drain, counters }: Given): Promise<number> {
+async function forward(given: Given): Promise<number> {
+  const { listen, to, from, provider, buffer, drain, counters } = given;
   const adapters = new Adapters(provider, from);
   const failed = new AbortController();
   let status: Status | undefined;
@@ -91,6 +104,7 @@ async function forward({ listen, to, from, provider, drain, counters }: Given): 
       listen,
       to,
       adapters,
+      bufferBytes: buffer * 1024,
       onTrouble: (peer, error) => say(`${peer}: ${printable(error.message)}`),
       onError: (error) => failed.abort(error),
     });

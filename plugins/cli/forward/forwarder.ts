@@ -3,12 +3,18 @@ import type { Adapters } from './adapters.js';
 import { Counters } from './counters.js';
 import type { Endpoint } from './endpoint.js';
 import { Forwarding } from './forwarding.js';
-import { type AnySocket, type Dial, diallerOf, type Listening, listenOn } from './sockets.js';
+import type { AnySocket } from './resets.js';
+import { type Dial, diallerOf, type Listening, listenOn } from './sockets.js';
+
+/** How soon a reset is passed on that nothing reads: TCP and rsockets do not report it. */
+const LOOK_EVERY_MS = 500;
 
 export interface ForwarderOptions {
   readonly listen: Endpoint;
   readonly to: Endpoint;
   readonly adapters: Adapters;
+  /** Registered memory of each rsocket, for either direction: an even number from 2048 to 2^30. */
+  readonly bufferBytes: number;
   /** A connection has ended with an error. @param peer of the one that has come */
   readonly onTrouble: (peer: string, error: Error) => void;
   /** It listens no more, by itself. */
@@ -20,6 +26,7 @@ export class Forwarder {
   private readonly open = new Set<Forwarding>();
   private readonly listening: Promise<Listening>;
   private onDrained: () => void = () => undefined;
+  private looking: NodeJS.Timeout | undefined = undefined;
 
   private constructor(
     private readonly options: ForwarderOptions,
@@ -27,7 +34,8 @@ export class Forwarder {
   ) {
     this.counters = new Counters(this.open);
     const onSocket = (socket: AnySocket): void => this.forward(socket);
-    this.listening = listenOn(options.listen, options.adapters, onSocket, options.onError);
+    const { listen, adapters, bufferBytes, onError } = options;
+    this.listening = listenOn(listen, adapters, bufferBytes, onSocket, onError);
   }
 
   /**
@@ -35,7 +43,8 @@ export class Forwarder {
    * @throws what opening an adapter gives; an error of `listen`
    */
   static async start(options: ForwarderOptions): Promise<Forwarder> {
-    const forwarder = new Forwarder(options, await diallerOf(options.to, options.adapters));
+    const { to, adapters, bufferBytes } = options;
+    const forwarder = new Forwarder(options, await diallerOf(to, adapters, bufferBytes));
     await forwarder.listening;
     return forwarder;
   }
@@ -84,10 +93,16 @@ export class Forwarder {
           else this.counters.refused++;
           this.options.onTrouble(peer, error);
         }
-        if (this.open.size === 0) this.onDrained();
+        if (this.open.size > 0) return;
+        clearInterval(this.looking);
+        this.looking = undefined;
+        this.onDrained();
       },
     });
     this.open.add(forwarding);
+    this.looking ??= setInterval(() => {
+      for (const each of this.open) each.endIfBroken();
+    }, LOOK_EVERY_MS);
   }
 }
 

@@ -1,5 +1,5 @@
 /** A connection that is forwarded: two sockets, and bytes both ways. */
-import { type AnySocket, reset } from './sockets.js';
+import { type AnySocket, hasEndedByReset, isBroken, reset } from './resets.js';
 
 export interface ForwardingEvents {
   /** The other end has been reached. */
@@ -24,8 +24,6 @@ export class Forwarding {
     dialled.once('connect', () => events.onJoined());
     this.watch(accepted, dialled);
     this.watch(dialled, accepted);
-    accepted.pipe(dialled);
-    dialled.pipe(accepted);
   }
 
   /** Bytes from the one that has come. */
@@ -39,13 +37,23 @@ export class Forwarding {
   }
 
   /** Ends it at once: both peers read a reset. */
-  reset(): void {
-    this.error ??= new Error('it was cut off');
+  reset(error = new Error('it was cut off')): void {
+    this.error ??= error;
     reset(this.accepted);
     reset(this.dialled);
   }
 
+  /** Ends it if a side was reset while the other side held it back. */
+  endIfBroken(): void {
+    if (isBroken(this.accepted) || isBroken(this.dialled)) this.reset(wasReset());
+  }
+
   private watch(socket: AnySocket, other: AnySocket): void {
+    socket.pipe(other, { end: false });
+    socket.once('end', () => {
+      if (hasEndedByReset(socket)) this.reset(wasReset());
+      else other.end();
+    });
     socket.on('error', (error) => (this.error ??= error));
     socket.once('close', () => {
       const isWhole = socket.readableEnded && socket.writableFinished;
@@ -57,4 +65,8 @@ export class Forwarding {
       if (this.open === 0) this.events.onEnd(this.error);
     });
   }
+}
+
+function wasReset(): Error {
+  return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
 }

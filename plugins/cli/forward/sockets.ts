@@ -1,12 +1,11 @@
 /** Sockets and servers of every kind of end: node:net's, and those over rsockets. */
 import { once } from 'node:events';
-import { type AddressInfo, connect as netConnect, Server, type Socket } from 'node:net';
-import { rsocket } from 'dapl/ulp/rsocket';
-import { createConnection, RdmaServer, type RdmaSocket } from 'dapl/ulp/socket';
+import { type AddressInfo, connect as netConnect, Server } from 'node:net';
+import { rsocket, type RsocketOptions } from 'dapl/ulp/rsocket';
+import { createConnection, RdmaServer } from 'dapl/ulp/socket';
 import type { Adapters } from './adapters.js';
 import type { Endpoint } from './endpoint.js';
-
-export type AnySocket = Socket | RdmaSocket;
+import type { AnySocket } from './resets.js';
 
 /** Makes a connection to an end, each time that it is called. */
 export type Dial = () => AnySocket;
@@ -14,14 +13,21 @@ export type Dial = () => AnySocket;
 /** The first bytes are not waited for, and the end of one direction is not that of the other. */
 const HALF_OPEN = { allowHalfOpen: true } as const;
 
-/** @throws what opening the adapter gives */
-export async function diallerOf(endpoint: Endpoint, adapters: Adapters): Promise<Dial> {
+/**
+ * @param bufferBytes of each rsocket, for either direction
+ * @throws what opening the adapter gives
+ */
+export async function diallerOf(
+  endpoint: Endpoint,
+  adapters: Adapters,
+  bufferBytes: number,
+): Promise<Dial> {
   if (endpoint.kind === 'unix') {
     return () => netConnect({ ...HALF_OPEN, path: endpoint.path });
   }
   const { kind, host, port } = endpoint;
   if (kind === 'tcp') return () => netConnect({ ...HALF_OPEN, host, port, noDelay: true });
-  const protocol = rsocket(await adapters.toward(host));
+  const protocol = rsocket(await adapters.toward(host), buffers(bufferBytes));
   return () => createConnection({ ...HALF_OPEN, protocol, host, port });
 }
 
@@ -33,6 +39,7 @@ export interface Listening {
 }
 
 /**
+ * @param bufferBytes of each rsocket, for either direction
  * @param onSocket a connection that has come, paused
  * @param onError it listens no more, by itself
  * @throws what opening the adapter gives; an error of `listen`
@@ -40,12 +47,13 @@ export interface Listening {
 export async function listenOn(
   endpoint: Endpoint,
   adapters: Adapters,
+  bufferBytes: number,
   onSocket: (socket: AnySocket) => void,
   onError: (error: Error) => void,
 ): Promise<Listening> {
   const options = { ...HALF_OPEN, pauseOnConnect: true, noDelay: true };
   if (endpoint.kind === 'rsocket') {
-    const protocol = rsocket(await adapters.on(endpoint.host));
+    const protocol = rsocket(await adapters.on(endpoint.host), buffers(bufferBytes));
     const server = new RdmaServer({ ...options, protocol }, onSocket);
     server.listen(endpoint.port, endpoint.host);
     await once(server, 'listening');
@@ -63,9 +71,9 @@ export async function listenOn(
   return { endpoint: { ...endpoint, port }, close };
 }
 
-/** The peer is to read an error, and no end that looks like that of all bytes. */
-export function reset(socket: AnySocket): void {
-  // A Unix socket has no reset, and says so by an error of its own.
-  if (socket.remoteAddress === undefined) socket.destroy();
-  else socket.resetAndDestroy();
+/** Messages in flight each way: more of them than fit into the buffers only cost memory. */
+const MESSAGES = 64;
+
+function buffers(bytes: number): RsocketOptions {
+  return { receiveBytes: bytes, sendBytes: bytes, credits: MESSAGES, sends: MESSAGES };
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -52,6 +52,11 @@ class Forward {
   /** The port that it listens on. */
   async port(): Promise<number> {
     return Number((await this.says(/listening on \S+:(\d+),/))[1]);
+  }
+
+  get residentBytes(): number {
+    const status = readFileSync(`/proc/${this.child.pid}/status`, 'utf8');
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)![1]) * 1024;
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -176,6 +181,35 @@ describe('dapl forward', () => {
       assert.equal((await reset)[0].code, 'ECONNRESET');
       assert.equal(await program.ended, 1);
       assert.match(program.said, /: it was cut off\n0 open of 1, 0 refused, 1 broken/);
+    }
+  });
+
+  it('takes less than 1 MB for a connection that a stalled backend holds', async () => {
+    const bytes = Buffer.alloc(8 * 1024 * 1024);
+    const stalled: Socket[] = [];
+    upstream = await serve((socket) => stalled.push(socket.pause()), { port: 0, host: HOST });
+    const [near, far] = await chain(`tcp:${HOST}:0`, `tcp:${HOST}:${portOf(upstream)}`);
+    const where = { port: await near.port(), host: HOST };
+    const clients: Socket[] = [];
+    /** @returns the memory of both programs when the connections are full */
+    const fill = async (connections: number): Promise<number[]> => {
+      for (let i = 0; i < connections; i++) {
+        const client = connect(where).on('error', () => undefined);
+        client.write(bytes);
+        clients.push(client);
+      }
+      while (stalled.length < clients.length) await new Promise(setImmediate);
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      return [near, far].map((program) => program.residentBytes);
+    };
+    // The first ones bring what all connections share, many level out what V8 has not collected.
+    const few = await fill(10);
+    const many = await fill(80);
+    for (const client of clients) client.destroy();
+    for (const socket of stalled) socket.destroy();
+    for (const [i, bytes] of many.entries()) {
+      const each = (bytes - few[i]!) / 80;
+      assert.ok(each < 1e6, `program ${i}: ${each} bytes a connection`);
     }
   });
 
