@@ -161,8 +161,9 @@ export class Link {
   /** Frees it at once: nothing is told any more, and nothing reaches its memory. */
   free(): void {
     this.isOver = true;
+    // An adapter that is closed has freed them.
     if (!this.ep.isFreed) this.ep.free();
-    void this.evd.free();
+    if (!this.evd.isFreed) void this.evd.free();
     for (const posted of this.posted.splice(0)) this.settle(posted);
     this.receives.free();
   }

@@ -56,6 +56,28 @@ describe('sdp: a connection', () => {
     });
   }
 
+  it('its adapters may be closed right after its end, whatever is left to do then', async () => {
+    const unhandled: unknown[] = [];
+    const onUnhandled = (error: unknown): void => void unhandled.push(error);
+    const listeners = process.listeners('unhandledRejection');
+    process.removeAllListeners('unhandledRejection').on('unhandledRejection', onUnhandled);
+    try {
+      for (let turns = 0; turns < 8; turns++) {
+        scene = await Scene.make();
+        const [near, far] = await scene.pair();
+        await exchange(near, far, 100);
+        for (let i = 0; i < turns; i++) await Promise.resolve();
+        if (turns % 2 === 1) near.stream.close();
+        await Promise.all([scene.here.close('abrupt'), scene.there.close('abrupt')]);
+        await new Promise(setImmediate);
+      }
+    } finally {
+      process.off('unhandledRejection', onUnhandled);
+      for (const listener of listeners) process.on('unhandledRejection', listener);
+    }
+    assert.deepEqual(unhandled, []);
+  });
+
   it('knows its addresses, and ports of their own are told by the Hello', async () => {
     scene = await Scene.make();
     await scene.listen();
