@@ -57,9 +57,11 @@ export interface ListenTarget {
   readonly signal: AbortSignal | undefined;
 }
 
+const TYPE_ERRORS: readonly string[] = ['ERR_INVALID_ARG_TYPE', 'ERR_MISSING_ARGS'];
+
 /** An argument or option that is not what it must be; `code` is one of Node's. */
 function argumentError(code: string, message: string): Error {
-  const made = code === 'ERR_INVALID_ARG_TYPE' ? new TypeError(message) : new RangeError(message);
+  const made = TYPE_ERRORS.includes(code) ? new TypeError(message) : new RangeError(message);
   return Object.assign(made, { code });
 }
 
@@ -105,7 +107,7 @@ function isOptions(value: unknown): value is Given {
 
 /**
  * `(options[, cb])`, `(port[, host][, cb])`.
- * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT
+ * @throws TypeError ERR_INVALID_ARG_TYPE, ERR_MISSING_ARGS; RangeError ERR_SOCKET_BAD_PORT
  */
 export function connectArguments(args: readonly unknown[]): {
   readonly target: ConnectTarget;
@@ -122,6 +124,10 @@ function connectTarget(given: Given): ConnectTarget {
   refuseUnsupported(given, ['path', 'fd', 'handle']);
   const type = 'ERR_INVALID_ARG_TYPE';
   const { localPort } = given;
+  if (given['port'] === undefined) {
+    const message = 'port is missing; sockets over RDMA connect to a port from 1 to 65535';
+    throw argumentError('ERR_MISSING_ARGS', message);
+  }
   return {
     host: check('host', given['host'] ?? 'localhost', kinds.TEXT, type),
     port: portOf('port', given['port'], 1),

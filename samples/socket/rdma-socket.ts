@@ -102,7 +102,8 @@ export class RdmaSocket extends Duplex {
    * `lookup`, `localAddress`, `localPort`. Events: `lookup`, `connect`, `ready`; or `error` with
    * ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or that of
    * the resolver. A socket connects once; one that was destroyed does nothing.
-   * @throws TypeError ERR_INVALID_ARG_TYPE, RangeError ERR_SOCKET_BAD_PORT; Error EISCONN
+   * @throws TypeError ERR_INVALID_ARG_TYPE, ERR_MISSING_ARGS (no port); RangeError
+   * ERR_SOCKET_BAD_PORT; Error EISCONN
    */
   connect(options: ConnectOptions, onConnect?: () => void): this;
   connect(port: number | string, host: string, onConnect?: () => void): this;

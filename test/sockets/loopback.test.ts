@@ -6,6 +6,7 @@ import type { LookupFunction } from 'node:net';
 import {
   type ConnectOptions,
   createConnection,
+  type CreateConnectionOptions,
   RdmaServer,
   RdmaSocket,
   type RdmaSocketOptions,
@@ -223,6 +224,11 @@ describe('sockets: what the protocol tells', () => {
 describe('sockets: what callers may get wrong', () => {
   const protocol = new LoopbackStreams();
   const wrong: readonly (readonly [() => unknown, string, RegExp])[] = [
+    [
+      () => createConnection({ protocol } as unknown as CreateConnectionOptions),
+      'ERR_MISSING_ARGS',
+      /port is missing; sockets over RDMA connect to a port from 1 to 65535/,
+    ],
     [() => socket().connect(0), 'ERR_SOCKET_BAD_PORT', /port is 0; it must be an integer from 1/],
     [() => socket().connect(65536), 'ERR_SOCKET_BAD_PORT', /port is 65536; .* to 65535/],
     [() => socket().connect('http'), 'ERR_SOCKET_BAD_PORT', /port is NaN; it must be/],

@@ -205,6 +205,44 @@ export function describeSockets(name: string, open: OpenWorld): void {
     );
 
     it(
+      'that are destroyed while the peer writes reset it',
+      inWorld(open, async (world) => {
+        const { client, served, server } = await connected(world);
+        served.resume();
+        const reset = once(served, 'error') as Promise<[NodeJS.ErrnoException]>;
+        served.write(Buffer.alloc(16 * 1024 * 1024));
+        await once(client, 'readable');
+        client.destroy();
+        assert.equal((await reset)[0].code, 'ECONNRESET');
+        await closed(server);
+      }),
+    );
+
+    it(
+      'that were paused read what came before the peer was gone, then ECONNRESET',
+      inWorld(open, async (world) => {
+        const { client, served, server } = await connected(world);
+        const words = MANY.subarray(0, 50_000);
+        client.write(words);
+        await once(served, 'readable');
+        while (served.readableLength < words.length) {
+          served.read(0);
+          await new Promise(setImmediate);
+        }
+        client.resetAndDestroy();
+        await once(client, 'close');
+        while (!served.isBroken) await new Promise(setImmediate);
+        const failure = failureOf(served);
+        const chunks: Buffer[] = [];
+        served.on('data', (chunk: Buffer) => chunks.push(chunk)).resume();
+        const { error, hadError } = await failure;
+        assert.deepEqual([error.code, hadError], ['ECONNRESET', true]);
+        assert.equal(digest(Buffer.concat(chunks)), digest(words));
+        await closed(server);
+      }),
+    );
+
+    it(
       'send what was written before destroySoon',
       inWorld(open, async (world) => {
         const { client, served, server } = await connected(world);

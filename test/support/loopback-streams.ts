@@ -202,7 +202,7 @@ export class LoopbackStream implements ByteStream {
     setImmediate(() => {
       this.peer.peerHasEnded = true;
       this.peer.takesNoMore = true;
-      this.peer.stopWriting('EPIPE');
+      this.peer.stopWriting('ECONNRESET');
       this.peer.events?.onReadable();
       this.events?.onClose();
     });

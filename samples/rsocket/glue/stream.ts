@@ -253,7 +253,9 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     if (this.state === 'ended' || this.state === 'opening') return;
     this.isPosting = true;
     try {
-      if (this.session?.isWritable === false) this.sender?.end(this.errorFor('EPIPE', 'write'));
+      // A write that the peer has not taken before it left: as TCP has it.
+      if (this.session?.isWritable === false)
+        this.sender?.end(this.errorFor('ECONNRESET', 'write'));
       if (this.hasNews && this.state === 'open') this.tellReadable();
     } finally {
       this.isPosting = false;
@@ -271,7 +273,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     if (event !== undefined && this.state === 'open' && this.isSettled) {
       // Nothing was under way any more: what the peer sent before is still to be read.
       this.link.free();
-      this.sender?.end(this.errorFor('EPIPE', 'write'));
+      this.sender?.end(this.errorFor('ECONNRESET', 'write'));
       this.endShutdown();
       if (this.hasNews) this.tellReadable();
       return;
@@ -361,7 +363,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     });
   }
 
-  private errorFor(code: 'EPIPE', syscall: string): StreamError {
+  private errorFor(code: 'EPIPE' | 'ECONNRESET', syscall: string): StreamError {
     return new StreamError(code, { syscall, ...this.remote });
   }
 
