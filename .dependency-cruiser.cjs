@@ -1,4 +1,4 @@
-// Which folder may import which: the layout of the design, as rules. test/architecture.test.ts
+// Which folder may import which: the layout of the design, as rules. test/architecture.long.test.ts
 // plants one violation of each and expects it to be reported under its name.
 
 const ours = '^(core|plugins|providers|samples|bench|test)/';

@@ -10,12 +10,12 @@ sum() {
   plain | sed -nE "s/$1/\1/p" | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# reasons: what the log says of its failed tests: mocha's list at its end, up to where another lane
-# of `npm test` begins, and the FAIL lines of other suites with what is indented beneath them.
+# reasons: what the log says of its failed tests: mocha's list, and the FAIL lines of other suites
+# with what is indented beneath them.
 reasons() {
   plain | awk '
     /^  [0-9]+ failing$/ { list = 1 }
-    /^npm run .* (stopped at|exited with) / { list = 0 }
+    /^[0-9]+ passed, [0-9]+ failed$/ { list = 0 }
     /^FAIL/ { print; below = 1; next }
     below && !/^ / { below = 0 }
     list || below { print }' | head -n 300
@@ -28,24 +28,15 @@ names() {
       sub(/^ +/, "", message)
       print substr(title ": " message, 1, 200)
       title = ""
-      told = 1
     }
     /^  [0-9]+ failing$/ { list = 1 }
-    /^npm run .* (stopped at|exited with) / { list = 0 }
+    /^[0-9]+ passed, [0-9]+ failed$/ { list = 0 }
     !list && /^FAIL/ { if (title != "") print title; title = $0; above = 0; next }
     !list && title != "" { if (/^ +[^ ]/) tell($0); else { print title; title = "" } }
     list && /^  [0-9]+\) / { sub(/^  [0-9]+\) /, ""); title = $0; above = !/:$/; next }
     list && above { sub(/^ +/, ""); title = title " > " $0; above = !/:$/; next }
     list && title != "" && /[^ ]/ { sub(/:$/, "", title); tell($0) }
-    /^npm run .* started at / { told = 0 }
-    /^npm run .* exited with code [^0]/ && !told { print }
     END { if (title != "") print title }'
-}
-
-# lanes: seconds and name of each script that a command has run beside others, as the log has them.
-lanes() {
-  plain | sed -nE 's/^npm run ([^ ]+) .*stopped at .* after ([0-9,]+)ms$/\2 \1/p' | tr -d , |
-    awk '{ printf "%d\tnpm run %s, a lane\n", ($1 + 500) / 1000, $2 }'
 }
 
 # slowest: lines of seconds and a command as a table, the most first.
@@ -69,7 +60,6 @@ run() {
   timeout --kill-after=10 2400 "$@" </dev/null 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
   printf '%d\t%s\n' $((SECONDS - start)) "$*" >>"$times"
-  lanes <"$log" >>"$times"
   return "$status"
 }
 
@@ -97,15 +87,17 @@ one() {
   fi
 }
 
-# suite <command...>: counts what it reports, as mocha does or as "N passed, N failed".
+# suite <command...>: counts what it reports: its last line "N passed, N failed", or what mocha says.
 suite() {
   local status=0 good bad
   run "$@" || status=$?
-  # Mocha's own lines are two columns in; what a case quotes of another's output is further in.
-  good=$(sum '^  ([0-9]+) passing .*' <"$log")
-  good=$((good + $(sum '^([0-9]+) passed, [0-9]+ failed$' <"$log")))
-  bad=$(sum '^  ([0-9]+) (failing|pending)$' <"$log")
-  bad=$((bad + $(sum '^[0-9]+ passed, ([0-9]+) failed$' <"$log")))
+  if tail -n 1 "$log" | grep -qE '^[0-9]+ passed, [0-9]+ failed$'; then
+    read -r good _ bad _ < <(tail -n 1 "$log")
+  else
+    # Mocha's own lines are two columns in; what a case quotes of another's output is further in.
+    good=$(sum '^  ([0-9]+) passing .*' <"$log")
+    bad=$(sum '^  ([0-9]+) (failing|pending)$' <"$log")
+  fi
   if ((bad == 0 && (status != 0 || good == 0))); then
     fail "$* (exit code $status, $good passed)"
     bad=1
