@@ -3,7 +3,7 @@
 //   node build.mjs            everything, tests included
 //   node build.mjs --library  what a consumer runs (no tests, nor their addons): the quicker half
 
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
@@ -27,14 +27,24 @@ function pruneStaleOutputs(dir) {
   }
 }
 
+/** Ends with the exit code of the first program that fails. */
 function run(...args) {
-  const { status, error } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' });
-  if (error) throw error;
-  if (status !== 0) process.exit(status ?? 1);
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' });
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code !== 0) process.exitCode ||= code ?? 1;
+      resolve();
+    });
+  });
 }
 
 if (existsSync(outDir)) pruneStaleOutputs(outDir);
 const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
 const isLibrary = process.argv.includes('--library');
-run(tsc, '-b', isLibrary ? 'tsconfig.build.json' : 'tsconfig.json');
-run(join(root, 'providers/softroce/native/build.mjs'), ...(isLibrary ? ['--providers'] : []));
+const addons = join(root, 'providers/softroce/native/build.mjs');
+// The compilers know nothing of each other, and each keeps one processor busy.
+await Promise.all([
+  run(tsc, '-b', isLibrary ? 'tsconfig.build.json' : 'tsconfig.json'),
+  run(addons, ...(isLibrary ? ['--providers'] : [])),
+]);
