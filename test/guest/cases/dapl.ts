@@ -1,5 +1,5 @@
 // uDAPL in a guest: its test programs, over libdaplofa, on the guest's rxe0.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
 import type { RunningCommand } from '../command.js';
@@ -19,10 +19,14 @@ export async function udapl(guest: Guest): Promise<string> {
   return `DAT_OVERRIDE=${DAT_CONF} stdbuf -oL`;
 }
 
-/** As rows of the table name it; the guest has the host's packages. */
+/**
+ * As rows of the table name it; the guest has the host's packages. Names of cases are read on
+ * machines without the package, too.
+ */
 export function daplVersion(kernelVersion: string): string {
   const query = ['-W', '-f', '${Version}', 'dapl2-utils'];
-  const version = execFileSync('dpkg-query', query, { encoding: 'utf8' });
+  const { status, stdout } = spawnSync('dpkg-query', query, { encoding: 'utf8' });
+  const version = status === 0 ? stdout : 'not installed';
   return `dapl ${version}, ${/Linux .*/.exec(kernelVersion)?.[0] ?? kernelVersion}`;
 }
 
