@@ -1,10 +1,10 @@
 /**
- * The `run:` lines of the workflows, as a runner takes them: in a clone of what is committed, one
- * after the other, of each job (npm run workflow -- [JOB...]). CI itself only checks that each is a
+ * The `run:` lines of ci.yml, as a runner takes them: in a clone of what is committed, one after
+ * the other, of each job (npm run workflow -- [JOB...]). CI itself only checks that each is a
  * command of this repository that CI runs too (release.test.ts): it is the last of these lines.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, succeed } from './packed.js';
@@ -14,17 +14,14 @@ export interface Job {
   readonly commands: readonly string[];
 }
 
-/** Of every file in .github/workflows. */
-export function workflowJobs(): Job[] {
-  const folder = join(ROOT, '.github/workflows');
-  return readdirSync(folder).flatMap((file) => {
-    const text = readFileSync(join(folder, file), 'utf8');
-    const [, jobs = ''] = text.split(/^jobs:$/m);
-    return jobs.split(/^ {2}(?=\w)/m).flatMap((part) => {
-      const [, name] = /^([\w-]+):/.exec(part) ?? [];
-      const commands = [...part.matchAll(/\brun: (.*)$/gm)].map(([, command = '']) => command);
-      return name === undefined ? [] : [{ name, commands }];
-    });
+/** Jobs of a workflow. Those of a release publish: nothing but a test reads them. */
+export function workflowJobs(file = 'ci.yml'): Job[] {
+  const text = readFileSync(join(ROOT, '.github/workflows', file), 'utf8');
+  const [, jobs = ''] = text.split(/^jobs:$/m);
+  return jobs.split(/^ {2}(?=\w)/m).flatMap((part) => {
+    const [, name] = /^([\w-]+):/.exec(part) ?? [];
+    const commands = [...part.matchAll(/\brun: (.*)$/gm)].map(([, command = '']) => command);
+    return name === undefined ? [] : [{ name, commands }];
   });
 }
 
