@@ -87,7 +87,7 @@ one() {
   fi
 }
 
-# suite <command...>: counts what it reports: its last line "N passed, N failed", or what mocha says.
+# suite <command...>: counts by its last line, "N passed, N failed", or by what mocha says.
 suite() {
   local status=0 good bad
   run "$@" || status=$?

@@ -24,7 +24,7 @@ interface Plant {
 
 const root = join(import.meta.dirname, '../..');
 const require = createRequire(import.meta.url);
-const rules = require(join(root, '.dependency-cruiser.cjs')) as {
+const rules = require(join(root, '.ci/dependency-cruiser.cjs')) as {
   readonly forbidden: readonly { readonly name: string }[];
 };
 
@@ -222,7 +222,7 @@ function report(cwd: string, bin: string, ...args: string[]): unknown {
 
 function cruise(cwd: string): CruiseResult {
   const bin = 'dependency-cruiser/bin/dependency-cruise.mjs';
-  const args = ['--config', '.dependency-cruiser.cjs', '--output-type', 'json', '.'];
+  const args = ['--config', '.ci/dependency-cruiser.cjs', '--output-type', 'json', '.'];
   return report(cwd, bin, ...args) as CruiseResult;
 }
 
@@ -234,7 +234,7 @@ function write(dir: string, file: string, source: string): void {
 /** A tree with our rules, our packages and nothing but the planted files. */
 function makeTree(plants: readonly Plant[]): string {
   const dir = mkdtempSync(join(tmpdir(), 'dapl-architecture-'));
-  const configs = ['.dependency-cruiser.cjs', 'eslint.config.js', 'package.json'];
+  const configs = ['.ci/dependency-cruiser.cjs', 'eslint.config.js', 'package.json'];
   const compilerConfigs = ['tsconfig.json', 'tsconfig.build.json', 'tsconfig.test.json'];
   for (const file of [...configs, ...compilerConfigs]) cpSync(join(root, file), join(dir, file));
   symlinkSync(join(root, 'node_modules'), join(dir, 'node_modules'));

@@ -56,7 +56,7 @@ writeFileSync(imported, IMPORTED);
 writeFileSync(required, REQUIRED);
 
 const lack = missingPackages();
-if (lack === undefined) succeed(process.execPath, ['prebuild.mjs', 'linux-arm64']);
+if (lack === undefined) succeed(process.execPath, ['.ci/prebuild.mjs', 'linux-arm64']);
 await install(project, 'mocha');
 
 const prebuilt = `prebuilds/linux-${process.arch}/softroce-port.node`;

@@ -41,7 +41,7 @@ export function pack(): Promise<Packed> {
 
 async function packCopy(): Promise<Packed> {
   // Where the sources of the addons have changed since, these are built anew.
-  succeed(process.execPath, ['prebuild.mjs', `linux-${process.arch}`]);
+  succeed(process.execPath, ['.ci/prebuild.mjs', `linux-${process.arch}`]);
   const directory = mkdtempSync(join(tmpdir(), 'dapl-packed-'));
   process.once('exit', () => rmSync(directory, { recursive: true }));
   const copy = join(directory, 'copy');
@@ -51,7 +51,7 @@ async function packCopy(): Promise<Packed> {
   for (const name of new Set(names.map((path) => path.split('/')[0] ?? path))) {
     if (name !== 'dist') cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
-  succeed(process.execPath, [join(ROOT, 'pack.mjs'), join(copy, 'dist')]);
+  succeed(process.execPath, [join(ROOT, '.ci/pack.mjs'), join(copy, 'dist')]);
   const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', directory];
   const [result] = JSON.parse(succeed('npm', args, copy)) as [
     {

@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { leaveOut } from '../support/left-out.js';
 import { ROOT } from './packed.js';
 
+const PREBUILD = '.ci/prebuild.mjs';
 const COMPILE = 'providers/softroce/native/compile.mjs';
 const TARGET = `linux-${process.arch}`;
 
@@ -30,10 +31,10 @@ describe('prebuild.mjs', function () {
     if (missing.length > 0 || process.platform !== 'linux') {
       leaveOut(this, `no ${missing.join(', ')}`, 'apt-get install build-essential');
     }
-    for (const folder of ['providers/softroce/native', 'providers/tiny/native']) {
+    for (const folder of ['.ci', 'providers/softroce/native', 'providers/tiny/native']) {
       mkdirSync(join(tree, folder), { recursive: true });
     }
-    for (const file of ['prebuild.mjs', COMPILE]) copyFileSync(join(ROOT, file), join(tree, file));
+    for (const file of [PREBUILD, COMPILE]) copyFileSync(join(ROOT, file), join(tree, file));
     const plan = { output: 'tiny.so', platforms: ['linux'] };
     writeFileSync(join(tree, 'providers/tiny/native/native.json'), JSON.stringify(plan));
     write('of the first source');
@@ -46,7 +47,7 @@ describe('prebuild.mjs', function () {
   }
 
   function prebuild(env: NodeJS.ProcessEnv = process.env): { said: string; status: number | null } {
-    const args = [join(tree, 'prebuild.mjs'), TARGET];
+    const args = [join(tree, PREBUILD), TARGET];
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env });
     return { said: stdout + stderr, status };
   }

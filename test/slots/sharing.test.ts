@@ -1,4 +1,4 @@
-/** Programs that share an address, in both roles; sharing-ends.long.test.ts kills and stops them. */
+/** Programs that share an address, both roles; sharing-ends.long.test.ts kills and stops them. */
 import assert from 'node:assert/strict';
 import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
 import { gidFromIp } from '../../core/spi/index.js';

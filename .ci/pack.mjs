@@ -2,10 +2,10 @@
 // for each entry of package.json, and what several of them share in `dist/chunks`. The paths of the
 // entries are those of a checkout, so that package.json is the same in both.
 //
-//   node pack.mjs            before packing: builds, and puts the bundles in the place of dist
-//   node pack.mjs --restore  after it: puts the outputs of tsc back
-//   node pack.mjs DIRECTORY  the bundles of what was built, into that directory; dist is left alone
-//   node pack.mjs --types DIRECTORY  of these, the declarations only
+//   node .ci/pack.mjs            before packing: builds, and puts the bundles in the place of dist
+//   node .ci/pack.mjs --restore  after it: puts the outputs of tsc back
+//   node .ci/pack.mjs DIRECTORY  the bundles of what was built, into that directory; dist stays
+//   node .ci/pack.mjs --types DIRECTORY  of these, the declarations only
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { rollup } from 'rollup';
 import { dts } from 'rollup-plugin-dts';
 import ts from 'typescript';
 
-const root = dirname(fileURLToPath(import.meta.url));
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const dist = join(root, 'dist');
 /** Where the outputs of tsc are while bundles are in their place. */
 const unbundled = join(root, 'build/unbundled');
@@ -130,7 +130,7 @@ if (argument === '--restore') {
 } else {
   restore(); // what an interrupted run has left
   run('build.mjs', '--library');
-  run('prebuild.mjs');
+  run('.ci/prebuild.mjs');
   const bundles = join(root, 'build/bundles');
   await bundle(bundles);
   renameSync(dist, unbundled);

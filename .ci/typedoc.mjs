@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { Converter } from 'typedoc';
 
-const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+const { exports } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
 
 /** The names that programs import, by their files. */
 const names = new Map(
@@ -26,16 +26,16 @@ function nameModules(app) {
 /** @type {import('typedoc').TypeDocOptions} */
 export default {
   name: 'dapl',
-  entryPoints: [...names.keys()].map((file) => `${file}.ts`),
-  tsconfig: 'tsconfig.build.json',
-  out: 'build/reference',
+  entryPoints: [...names.keys()].map((file) => `../${file}.ts`),
+  tsconfig: '../tsconfig.build.json',
+  out: '../build/reference',
   plugin: [nameModules],
   excludePrivate: true,
   excludeInternal: true,
   excludeExternals: true,
   includeVersion: true,
   disableSources: true,
-  readme: 'docs/versions.md',
+  readme: '../docs/versions.md',
   // Types that an entry uses and does not export are shown where they are used.
   treatWarningsAsErrors: true,
   validation: { notExported: false, invalidLink: true, rewrittenLink: true },

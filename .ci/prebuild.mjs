@@ -28,7 +28,7 @@ import {
   missingHeader,
   plan,
   root,
-} from './providers/softroce/native/compile.mjs';
+} from '../providers/softroce/native/compile.mjs';
 
 /** Newest glibc that a prebuild may ask for: that of RHEL 9, Debian 12 and Ubuntu 22.04. */
 const NEWEST_GLIBC = [2, 34];
