@@ -1,6 +1,6 @@
 /**
- * A program for gc.test.ts, under V8's flags of stress: what is sent and what peers read lies in
- * memory that only the library refers to, and goes when the adapters are closed.
+ * A program for gc.long.test.ts, under V8's flags of stress: what is sent and what peers read lies
+ * in memory that only the library refers to, and goes when the adapters are closed.
  *
  *   node --expose-gc … gc-program.js native|dgram
  */
