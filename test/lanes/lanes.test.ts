@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { affectedTests, importers } from './affected.js';
-import { LANES, laneOf, ROOT, roomsOf, testFiles } from './lanes.js';
+import { filesBelow, LANES, laneOf, ROOT, roomsOf, testFiles } from './lanes.js';
 
 /** Outputs and packages, which hold no sources of ours. */
 const NO_SOURCES = new Set(['node_modules', 'dist', 'build', 'coverage', '.git']);
@@ -28,11 +28,7 @@ function everyTest(): string[] {
     .filter((entry) => entry.isDirectory() && !NO_SOURCES.has(entry.name))
     .map((entry) => entry.name);
   return tops
-    .flatMap((top) =>
-      readdirSync(join(ROOT, top), { recursive: true, encoding: 'utf8' }).map(
-        (path) => `${top}/${path}`,
-      ),
-    )
+    .flatMap(filesBelow)
     .filter((path) => /\.test\.[cm]?[jt]s$/.test(path) && !path.includes('node_modules/'))
     .sort();
 }

@@ -4,7 +4,7 @@
  * found there.
  */
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 /** The folder with package.json. */
 export const ROOT = join(import.meta.dirname, '../../..');
@@ -33,11 +33,17 @@ export function laneOf(file: string): Lane {
   return file.endsWith('.long.test.ts') ? 'long' : 'quick';
 }
 
+/** Files below a folder of the repository, relative to the root. Symbolic links are not followed. */
+export function filesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+}
+
 /** Sources of tests in alphabetical order, relative to the root. */
-export function testFiles(root = ROOT): string[] {
-  return readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+export function testFiles(): string[] {
+  return filesBelow('test')
     .filter((path) => path.endsWith('.test.ts'))
-    .map((path) => `test/${path}`)
     .sort();
 }
 

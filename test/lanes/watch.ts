@@ -3,12 +3,12 @@
  * changed, the closest first. Options are passed to mocha: `npm run watch -- -g "part of a name"`.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { affectedTests, importers } from './affected.js';
-import { ROOT } from './lanes.js';
+import { filesBelow, ROOT } from './lanes.js';
 
 /** A change to what everything imports concerns hundreds of files: these come first. */
 const MOST_FILES = 40;
@@ -32,8 +32,8 @@ function packageEntries(): Map<string, string> {
 /** Compiled modules that tsc has written since the last call. */
 function changedModules(known: Map<string, string>, stamps: Map<string, number>): string[] {
   const changed: string[] = [];
-  const paths = readdirSync(DIST, { recursive: true, encoding: 'utf8' });
-  for (const path of paths.filter((name) => name.endsWith('.js'))) {
+  const files = filesBelow('dist').filter((name) => name.endsWith('.js'));
+  for (const path of files.map((file) => file.slice('dist/'.length))) {
     const { mtimeMs } = statSync(join(DIST, path));
     if (stamps.get(path) === mtimeMs) continue;
     stamps.set(path, mtimeMs);
