@@ -80,9 +80,10 @@ export class RcReads {
     const count = Math.max(1, Math.ceil(length / qp.mtuBytes));
     const at = this.keep(resource, RESOURCE.READ, count);
     this.keepRange(at, lo, hi, key, length);
+    this.answer(at, 0, count, 0, length);
     qp.hca.pacer.readStreams.onRead(length, qp.hca.nowUs);
     qp.hca.counters.readsAnswered += 1;
-    this.owe(resource, at, 0, count);
+    this.owe(resource, at);
   }
 
   executeAtomic(rx: ReceivedPacket): void {
@@ -114,7 +115,8 @@ export class RcReads {
     else this.fetchAdd(rx, header, at);
     responder.noteExecuted(psn);
     qp.hca.counters.atomicsAnswered += 1;
-    this.owe(resource, at, 0, 1);
+    this.answer(at, 0, 1, 0, 8);
+    this.owe(resource, at);
   }
 
   private compareSwap(rx: ReceivedPacket, header: number, at: number): void {
@@ -170,12 +172,19 @@ export class RcReads {
     words[at + RES.LENGTH] = length;
   }
 
-  /** Owes the responses `start` to `end` - 1 of a resource. */
-  private owe(resource: number, at: number, start: number, end: number): void {
+  /** The answer is now packets `start` to `end` - 1, of `length` bytes from `offset` on. */
+  private answer(at: number, start: number, end: number, offset: number, length: number): void {
     const { words } = this.resources;
     words[at + RES.NEXT] = start;
     words[at + RES.START] = start;
     words[at + RES.END] = end;
+    words[at + RES.OFFSET] = offset;
+    words[at + RES.BYTES] = length;
+  }
+
+  /** Owes the answer of a resource. */
+  private owe(resource: number, at: number): void {
+    const { words } = this.resources;
     const { responses } = this.responder;
     responses.resource(words[at + RES.FIRST_PSN]!, resource);
     this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
@@ -183,47 +192,63 @@ export class RcReads {
 
   // --- duplicates -------------------------------------------------------------------------------
 
+  /**
+   * Answers with exactly the bytes that are asked for now, from within those of the first request
+   * (as rdma_rxe): they may begin at another address, and be fewer.
+   */
   repeatRead(rx: ReceivedPacket): void {
     const { words } = this.resources;
+    const { mtuBytes, hca } = this.qp;
     const resource = this.resources.find(RESOURCE.READ, rx.psn);
     const at = this.resources.wordOf(resource);
     const reth = rx.offset + RETH_OFFSET_OF[rx.opcode]!;
     const length = rethDmaLength(rx.view, reth);
-    const start = resource < 0 ? 0 : (rx.psn - words[at + RES.FIRST_PSN]!) & PSN_MASK;
-    if (resource < 0 || !this.sameRead(rx, reth, at, start * this.qp.mtuBytes, length)) {
-      this.qp.hca.counters.drops.replayUnknown += 1;
+    const offset = resource < 0 ? -1 : this.offsetInRead(rx, reth, at);
+    const start = (rx.psn - words[at + RES.FIRST_PSN]!) & PSN_MASK;
+    const end = start + Math.max(1, Math.ceil(length / mtuBytes));
+    const fits = offset + length <= words[at + RES.LENGTH]! && end <= words[at + RES.COUNT]!;
+    if (offset < 0 || !fits) {
+      hca.counters.drops.replayUnknown += 1;
       return;
     }
-    const end = start + Math.max(1, Math.ceil(length / this.qp.mtuBytes));
-    const owed = words[at + RES.NEXT]! < words[at + RES.END]!;
     this.kept?.onRepeated();
-    if (!owed) this.owe(resource, at, start, end);
-    else if (start < words[at + RES.NEXT]!) {
-      // Still answering: go back to where the peer misses something.
-      words[at + RES.NEXT] = start;
-      words[at + RES.START] = start;
+    if (words[at + RES.NEXT]! < words[at + RES.END]!) {
+      this.changeAnswer(at, start, end, offset, length);
+    } else {
+      this.answer(at, start, end, offset, length);
+      this.owe(resource, at);
     }
   }
 
+  /** Where a repeated READ begins, in bytes of the one kept; -1 if not in it, or of another key. */
+  private offsetInRead(rx: ReceivedPacket, reth: number, at: number): number {
+    const { words } = this.resources;
+    if (rethRkey(rx.view, reth) !== words[at + RES.RKEY]) return -1;
+    const high = rethVaHi(rx.view, reth) - words[at + RES.ADDRESS_HI]!;
+    const offset = high * TWO_32 + rethVaLo(rx.view, reth) - words[at + RES.ADDRESS_LO]!;
+    return offset <= words[at + RES.LENGTH]! ? offset : -1;
+  }
+
   /**
-   * Whether a repeated READ lies in the one kept: same key, the address that its PSN stands for.
+   * A READ is asked for again while an answer is owed. The first answer goes on to its end, from
+   * the packet that the peer misses; a repetition becomes what was asked for last.
    */
-  private sameRead(
-    rx: ReceivedPacket,
-    reth: number,
+  private changeAnswer(
     at: number,
+    start: number,
+    end: number,
     offset: number,
     length: number,
-  ): boolean {
+  ): void {
     const { words } = this.resources;
-    const low = words[at + RES.ADDRESS_LO]! + offset;
-    const high = words[at + RES.ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
-    return (
-      rethRkey(rx.view, reth) === words[at + RES.RKEY] &&
-      rethVaLo(rx.view, reth) === low >>> 0 &&
-      rethVaHi(rx.view, reth) === high &&
-      offset + length <= words[at + RES.LENGTH]!
-    );
+    const distance = (start - words[at + RES.START]!) * this.qp.mtuBytes;
+    const inOwed = offset === words[at + RES.OFFSET]! + distance;
+    const isToCome = inOwed && start >= words[at + RES.NEXT]!;
+    if (words[at + RES.ANSWERED] === 1) {
+      if (!isToCome || end !== words[at + RES.END]) this.answer(at, start, end, offset, length);
+    } else if (inOwed && !isToCome) {
+      this.answer(at, start, words[at + RES.COUNT]!, offset, words[at + RES.LENGTH]! - offset);
+    }
   }
 
   repeatAtomic(rx: ReceivedPacket): void {
@@ -234,7 +259,9 @@ export class RcReads {
       return;
     }
     const at = this.resources.wordOf(resource);
-    if (words[at + RES.NEXT] === words[at + RES.END]) this.owe(resource, at, 0, 1);
+    if (words[at + RES.NEXT] !== words[at + RES.END]) return;
+    this.answer(at, 0, 1, 0, 8);
+    this.owe(resource, at);
   }
 
   /**
@@ -250,9 +277,10 @@ export class RcReads {
       const copy = kept.copyOf(resource);
       if (copy === undefined) continue;
       const at = resources.wordOf(resource);
-      words[at + RES.NEXT] = copy.start;
-      words[at + RES.START] = copy.start;
-      words[at + RES.END] = copy.end;
+      const { start, end } = copy;
+      const from = start * this.qp.mtuBytes;
+      const to = Math.min(end * this.qp.mtuBytes, words[at + RES.LENGTH]!);
+      this.answer(at, start, end, from, to - from);
       const { responses } = this.responder;
       responses.resourceFirst(words[at + RES.FIRST_PSN]!, resource);
     }
@@ -290,14 +318,15 @@ export class RcReads {
   private sendReadPacket(at: number, packet: number): boolean {
     const { qp } = this;
     const { words } = this.resources;
-    const offset = packet * qp.mtuBytes;
-    const length = Math.min(qp.mtuBytes, words[at + RES.LENGTH]! - offset);
+    const sent = (packet - words[at + RES.START]!) * qp.mtuBytes;
+    const offset = words[at + RES.OFFSET]! + sent;
+    const length = Math.min(qp.mtuBytes, words[at + RES.BYTES]! - sent);
     const low = words[at + RES.ADDRESS_LO]! + offset;
     const high = words[at + RES.ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
     const resource = at / RES.STRIDE;
     const domain = this.domains[resource]!;
     const key = words[at + RES.RKEY]!;
-    const copy = this.copyOf(resource, packet);
+    const copy = this.copyOf(resource, offset, length);
     if (!copy && length > 0 && !this.readable(domain, key, low >>> 0, high, length)) return false;
     const first = packet === words[at + RES.START];
     const last = packet + 1 === words[at + RES.END];
@@ -305,16 +334,20 @@ export class RcReads {
     const { tx } = qp.hca;
     const psn = psnAdd(words[at + RES.FIRST_PSN]!, packet);
     const header = qp.openResponse(opcode, psn, bthPad(length));
-    if (copy) tx.addCopied(copy.port, (packet - copy.start) * qp.mtuBytes, length);
+    if (copy) tx.addCopied(copy.port, offset - copy.start * qp.mtuBytes, length);
     else if (length > 0) this.addPayload(resource, offset, length);
     const aeth = AETH_OFFSET_OF[opcode]!;
     if (aeth !== 0) writeAeth(tx.view, header + aeth, SYNDROME.ack, words[at + RES.MSN]!);
     return true;
   }
 
-  private copyOf(resource: number, packet: number): KeptAnswers | undefined {
+  /** The copy that has these bytes of a READ. */
+  private copyOf(resource: number, offset: number, length: number): KeptAnswers | undefined {
     const copy = this.kept?.copyOf(resource);
-    return copy && packet >= copy.start && packet < copy.end ? copy : undefined;
+    if (copy === undefined || length === 0) return undefined;
+    const { mtuBytes } = this.qp;
+    const has = offset >= copy.start * mtuBytes && offset + length <= copy.end * mtuBytes;
+    return has ? copy : undefined;
   }
 
   /** What `readable` has found: in its memory, or copied. @param offset in the READ, in bytes */

@@ -27,6 +27,9 @@ export const RES = {
   END: 12,
   /** 1 once every response has been sent: what is owed now is a repetition. */
   ANSWERED: 13,
+  /** What this answer reads: from which byte of the READ on, and how many bytes. */
+  OFFSET: 14,
+  BYTES: 15,
   STRIDE: 16,
 } as const;
 

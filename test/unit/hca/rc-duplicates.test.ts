@@ -118,12 +118,49 @@ describe('RC: a repeated READ', () => {
     ]);
   });
 
+  it('is answered with exactly what it asks for, from within the one kept', () => {
+    const { pair, qpB, say, range } = scene();
+    for (let i = 0; i < LENGTH; i++) pair.b.bytes[i] = i % 251;
+    const payloads: Uint8Array[] = [];
+    const { filter } = pair.b.port;
+    pair.b.port.filter = (bytes, port) => {
+      const first = bytes[0] === 14 ? 12 : 16;
+      payloads.push(bytes.slice(first, bytes.length - ((bytes[1]! >>> 4) % 4)));
+      return filter?.(bytes, port) ?? [];
+    };
+    say(OPCODE.READ, A_PSN, range(LENGTH));
+    for (const [later, offset, length] of [
+      [0, 0, 10],
+      [0, 0, 0],
+      [0, 0, 1000],
+      [0, 8, 10],
+      [1, 0, 8],
+      [3, 5, MTU],
+      [1, 5, 2 * MTU + 3],
+      [0, LENGTH, 0],
+    ] as const) {
+      payloads.length = 0;
+      const answers = say(OPCODE.READ, A_PSN + later, range(length, offset));
+      const packets = Math.max(1, Math.ceil(length / MTU));
+      assert.deepEqual(
+        answers.map(([, psn]) => psn),
+        Array.from({ length: packets }, (_, i) => (A_PSN + later + i) & 0xffffff),
+      );
+      assert.deepEqual(
+        Buffer.concat(payloads),
+        Buffer.from(pair.b.bytes.slice(offset, offset + length)),
+      );
+    }
+    assert.equal(qpB.state, QpState.RTS);
+  });
+
   const beyond: Readonly<Record<string, (range: Scene['range']) => [number, number[]]>> = {
     'a byte longer': (range) => [0, range(LENGTH + 1)],
     'much longer': (range) => [0, range(1 << 20)],
     'longer from its second packet on': (range) => [1, range(LENGTH, MTU)],
-    'at another address': (range) => [0, range(8, 8)],
-    'at the address of another packet': (range) => [1, range(8)],
+    'a byte before it': (range) => [0, range(8, -1)],
+    'past its end': (range) => [0, range(1, LENGTH)],
+    'in more packets than are left of it': (range) => [1, range(LENGTH)],
     'beyond 4 GiB': (range) => [0, [...range(8).slice(0, 3), 1, ...range(8).slice(4)]],
     'by another key': (range) => [0, range(8, 0, 0x1234)],
   };
