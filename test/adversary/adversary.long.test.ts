@@ -38,7 +38,7 @@ describe('adversary on the path', function () {
   this.timeout(240_000);
 
   it(`breaks what it touches at most, with ${PACKETS} packets`, async () => {
-    const { forged, marks } = await run({ seed: 1, packets: PACKETS });
+    const { forged, marks } = await run({ seed: 2, packets: PACKETS });
     assert.ok(forged >= PACKETS);
     assert.deepEqual(
       MARKS.filter((name) => (marks.get(name) ?? 0) === 0),

@@ -200,7 +200,7 @@ for (const [port, total] of [
       const classes: Readonly<Record<string, (own: Stranger) => Uint8Array>> = {
         malformed: () => new Uint8Array(7),
         badIcrc: () => new Uint8Array(64).fill(0x5a),
-        unknownOpcode: (own) => own.seal(withHeader(write, 0, [0x1f])),
+        unknownOpcode: (own) => own.seal(withHeader(write, 0, [0x3f])),
         unknownQpn: (own) => own.seal(withHeader(write, 5, [0xab, 0xcd, 0xef])),
         truncated: (own) => own.seal(write.subarray(0, 16)),
         wrongSource: () => (strangers[0] as Stranger).seal(write),

@@ -106,7 +106,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     const operation = OPERATION_OF[rx.opcode]!;
     if (operation === OPERATION.readRequest) this.reads.repeatRead(rx);
     else if (isAtomicOperation(operation)) this.reads.repeatAtomic(rx);
-    else if (this.ackPsn !== NO_PSN) this.sendAck(this.ackPsn);
+    else if (operation !== OPERATION.unknown && this.ackPsn !== NO_PSN) this.sendAck(this.ackPsn);
   }
 
   // --- in sequence ------------------------------------------------------------------------------

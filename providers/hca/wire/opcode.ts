@@ -95,7 +95,7 @@ export interface OpcodeInfo {
   readonly bits: number;
   /** Extension headers after the BTH, in wire order. */
   readonly headers: readonly HeaderName[];
-  /** BTH and extension headers in bytes; 0 when not known. */
+  /** BTH and extension headers in bytes; 0 for a code whose packets are dropped. */
   readonly headerLength: number;
   readonly payload: Payload;
 }
@@ -180,13 +180,15 @@ interface Transport {
   /** Headers that go before those of the row. */
   readonly requestPrefix: readonly HeaderName[];
   readonly responsePrefix: readonly HeaderName[];
+  /** A responder answers a reserved opcode: NAK invalid request (IBTA 9.7.5.2.5). */
+  readonly answersReserved?: true;
 }
 
 const RELIABLE = [...SEND_AND_WRITE, ...READ_AND_ATOMIC, ...INVALIDATE_AND_PLACE];
 
 /** Indexed by the top 3 bits. */
 const TRANSPORTS: readonly Transport[] = [
-  { name: 'RC', rows: RELIABLE, requestPrefix: [], responsePrefix: [] },
+  { name: 'RC', rows: RELIABLE, requestPrefix: [], responsePrefix: [], answersReserved: true },
   { name: 'UC', rows: SEND_AND_WRITE, requestPrefix: [], responsePrefix: [] },
   {
     name: 'RD',
@@ -196,7 +198,13 @@ const TRANSPORTS: readonly Transport[] = [
   },
   { name: 'UD', rows: DATAGRAM, requestPrefix: [], responsePrefix: [] },
   { name: 'CNP', rows: [CNP], requestPrefix: [], responsePrefix: [] },
-  { name: 'XRC', rows: RELIABLE, requestPrefix: ['XRCETH'], responsePrefix: [] },
+  {
+    name: 'XRC',
+    rows: RELIABLE,
+    requestPrefix: ['XRCETH'],
+    responsePrefix: [],
+    answersReserved: true,
+  },
   { name: 'VENDOR', rows: [], requestPrefix: [], responsePrefix: [] },
   { name: 'VENDOR', rows: [], requestPrefix: [], responsePrefix: [] },
 ];
@@ -205,16 +213,17 @@ function opcodeInfo(opcode: number): OpcodeInfo {
   const transport = TRANSPORTS[opcode >>> 5] as Transport;
   const found = transport.rows.find((candidate) => candidate.low5 === (opcode & 0x1f));
   if (found === undefined) {
+    const answered = transport.answersReserved === true;
     return {
       opcode,
       known: false,
       name: `UNKNOWN_0x${opcode.toString(16).padStart(2, '0')}`,
       transport: transport.name,
       operation: op.unknown,
-      bits: 0,
+      bits: answered ? request | only : 0,
       headers: [],
-      headerLength: 0,
-      payload: none,
+      headerLength: answered ? 12 : 0,
+      payload: answered ? upToMtu : none,
     };
   }
   const isRequest = (found.bits & request) !== 0;

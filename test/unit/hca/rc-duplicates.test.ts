@@ -176,6 +176,20 @@ describe('RC: a repeated READ', () => {
   }
 });
 
+describe('RC: a reserved opcode', () => {
+  for (const opcode of [0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1e, 0x1f]) {
+    it(`is an invalid request at the expected PSN only: 0x${opcode.toString(16)}`, () => {
+      const { pair, qpB, say } = scene();
+      say(OPCODE.SEND_ONLY, A_PSN, four);
+      assert.deepEqual(say(opcode, A_PSN, []), []);
+      assert.equal(qpB.state, QpState.RTS);
+      assert.deepEqual(say(opcode, A_PSN + 1, []), [[OPCODE.ACK, A_PSN + 1, 0x61]]);
+      assert.equal(qpB.state, QpState.ERR);
+      assert.ok(pair.b.events.includes(AsyncEventType.QP_REQ_ERR));
+    });
+  }
+});
+
 describe('RC: communication established', () => {
   const first: Readonly<Record<string, (here: Scene) => [number, number[]]>> = {
     SEND: () => [OPCODE.SEND_ONLY, four],

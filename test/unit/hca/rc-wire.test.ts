@@ -223,7 +223,7 @@ describe('RC completer on the wire', () => {
 describe('Drop counters', () => {
   const cases: [DropReason, (qpn: number) => Uint8Array, boolean?][] = [
     ['tooShort', () => new Uint8Array(11)],
-    ['unknownOpcode', (qpn) => bytesOf({ opcode: 0x15, qpn, psn: 0 })],
+    ['unknownOpcode', (qpn) => bytesOf({ opcode: 0x2c, qpn, psn: 0 })],
     ['badTransportVersion', (qpn) => bytesOf({ opcode: 4, flags: 1, qpn, psn: 0 })],
     ['truncated', (qpn) => bytesOf({ opcode: 6, qpn, psn: 0, rest: four })],
     ['misaligned', (qpn) => bytesOf({ opcode: 4, qpn, psn: 0, rest: [1, 2] })],

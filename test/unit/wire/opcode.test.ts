@@ -173,7 +173,12 @@ describe('packet layout', () => {
     assert.equal(check(`0400${rest}`), PACKET_CHECK.ok);
     assert.equal(check(`0400${rest}`.slice(2)), PACKET_CHECK.tooShort);
     assert.equal(check(''), PACKET_CHECK.tooShort);
-    assert.equal(check(`1500${rest}`), PACKET_CHECK.unknownOpcode);
+    for (const dropped of ['2c', '66', 'c0']) {
+      assert.equal(check(`${dropped}00${rest}`), PACKET_CHECK.unknownOpcode);
+    }
+    // A reserved opcode of RC reaches its responder, which refuses it.
+    assert.equal(check('1840ffff008296c280f4de0a'), PACKET_CHECK.ok);
+    assert.equal(layout.BITS_OF[0x18], OPCODE_BIT.request | OPCODE_BIT.start | OPCODE_BIT.end);
     assert.equal(check(`0401${rest}`), PACKET_CHECK.badTransportVersion);
     assert.equal(check(`1100${rest}`), PACKET_CHECK.truncated);
     assert.equal(check(`0410${rest}`), PACKET_CHECK.truncated);
