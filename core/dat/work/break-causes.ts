@@ -43,18 +43,28 @@ const BY_STATUS: Readonly<Record<number, Row>> = {
   [WcStatus.REM_ABORT_ERR]: both('REMOTE_OPERATION'),
 };
 
-/** A SEND: all that an "invalid request" can mean for one is its length (IBTA 9.7.5.2.4). */
+/** An "invalid request" (IBTA 9.7.5.2.5) of these is most often a receive that is too small. */
 const SENDS: readonly number[] = [WrOpcode.SEND, WrOpcode.SEND_WITH_IMM, WrOpcode.SEND_WITH_INV];
+
+/** The same syndrome tells of a missing queue and of a short receive. */
+const XRC_REFUSAL =
+  'it has no such XRC queue, the receive of that queue was too small, or a packet was malformed';
 
 /**
  * Why a work completion breaks the connection.
  * @param wrOpcode what was posted; undefined for a receive
+ * @param namesQueue the request names a shared receive queue of the peer (XRC)
  */
-export function causeOfCompletion(status: number, wrOpcode: number | undefined): BreakReason {
+export function causeOfCompletion(
+  status: number,
+  wrOpcode: number | undefined,
+  namesQueue = false,
+): BreakReason {
   const row = BY_STATUS[status] ?? both('DEVICE');
   if (wrOpcode === undefined) return breakReason(row.receive);
-  const isTooLong = status === WcStatus.REM_INV_REQ_ERR && SENDS.includes(wrOpcode);
-  return breakReason(isTooLong ? 'REMOTE_LENGTH' : row.request);
+  const isRefused = status === WcStatus.REM_INV_REQ_ERR && SENDS.includes(wrOpcode);
+  if (!isRefused) return breakReason(row.request);
+  return namesQueue ? breakReason('REMOTE_REQUEST', XRC_REFUSAL) : breakReason('REMOTE_LENGTH');
 }
 
 /** The same of a keep-alive, which is no request of the consumer's. */

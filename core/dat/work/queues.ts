@@ -163,7 +163,9 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
       const isProbe = (slot & Slot.PROBE) !== 0;
       const posted = received ? undefined : this.posted(index);
-      const reason = isProbe ? unansweredProbe(status) : causeOfCompletion(status, posted);
+      const reason = isProbe
+        ? unansweredProbe(status)
+        : causeOfCompletion(status, posted, this.srqn !== 0);
       this.listener.connection.onFailed(reason);
     }
     this.listener.connection.onReclaimed();

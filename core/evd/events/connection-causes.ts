@@ -4,7 +4,8 @@
 export const CONNECTION_CAUSES = {
   RECEIVER_NOT_READY: 'the peer had no receive posted, and the retries for that ran out',
   NO_RECEIVE_POSTED: 'the last message of the peer found no receive posted here',
-  REMOTE_LENGTH: 'the receive that the peer had posted was too small for a message',
+  REMOTE_LENGTH:
+    'the peer refused a message as invalid: its receive was too small, or a packet was malformed',
   LOCAL_LENGTH: 'a receive posted here was too small for a message of the peer',
   REMOTE_ACCESS: 'the peer refused access: wrong key, range or privilege',
   LOCAL_ACCESS: 'the peer reached for memory that it was not granted',

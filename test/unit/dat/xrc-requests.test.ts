@@ -8,6 +8,7 @@ import {
   openIa,
   PspFlags,
   type XrcDomain,
+  type XrcInitiator,
 } from '../../../core/index.js';
 import type { ServiceOptions } from '../../../core/dat/endpoint/service.js';
 import { REJECT_REASON } from '../../../plugins/cm/provider.js';
@@ -25,6 +26,7 @@ interface Scene {
   readonly outcome: Evd;
   /** Takes requests at the server. */
   readonly requests: Evd;
+  readonly initiator: XrcInitiator;
   readonly connect: (connQual: number) => void;
   readonly connectTo: (service: ServiceOptions) => void;
 }
@@ -46,7 +48,7 @@ async function scene(): Promise<Scene> {
     initiator.connect({ address: SERVER, ...service });
   const connect = (connQual: number): void => connectTo({ connQual });
   const domain = await server.openXrcDomain();
-  return { fabric, server, client, domain, outcome, requests, connect, connectTo };
+  return { fabric, server, client, domain, outcome, requests, initiator, connect, connectTo };
 }
 
 async function next({ fabric }: Scene, evd: Evd): Promise<ReturnType<Evd['dequeue']>> {
@@ -127,6 +129,24 @@ describe('connection requests of XRC initiators', () => {
       assert.equal(refused(() => server.createPsp(options)).code, 'DAT_INVALID_PARAMETER');
     }
     assert.equal(server.createPspAny({ xrc: true }).query().xrc, true);
+  });
+
+  it('a SEND to a queue that does not exist is refused as a request, with its causes', async () => {
+    const here = await scene();
+    const { server, domain, requests, connect, outcome, initiator } = here;
+    server.createPsp({ connQual: 9, evd: requests, xrc: true });
+    connect(9);
+    const event = await next(here, requests);
+    assert.ok(event?.type === 'connection-request');
+    domain.accept(event.cr);
+    assert.equal((await next(here, outcome))?.number, DatEventNumber.ESTABLISHED);
+    initiator.toSrq(0x1234).postSend([], 1);
+    const completion = await next(here, outcome);
+    assert.ok(completion?.type === 'dto');
+    const broken = await next(here, outcome);
+    assert.ok(broken?.type === 'connection');
+    assert.equal(broken.cause, 'REMOTE_REQUEST');
+    assert.match(broken.reason ?? '', /no such XRC queue.*too small/);
   });
 
   it('leave no target behind when they are gone before they are answered', async () => {
