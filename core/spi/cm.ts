@@ -164,7 +164,12 @@ export type CmEvent =
   /** The passive side's handshake did not finish. */
   | { readonly type: 'accept-failed'; readonly detail: string }
   /** Disconnected by either side; the QP is in ERR. */
-  | { readonly type: 'disconnected'; readonly byPeer: boolean }
+  | {
+      readonly type: 'disconnected';
+      readonly byPeer: boolean;
+      /** Neither side wanted it: what the system reports of the connection. */
+      readonly failure?: string;
+    }
   /** The QP number may be used again. */
   | { readonly type: 'timewait-exit' };
 

@@ -38,7 +38,8 @@ export function rejectText({ reason }: CmRejectOptions): string {
 }
 
 export function eventText(qpn: number, event: CmEvent): string {
-  const detail = 'detail' in event ? `: ${event.detail}` : '';
+  const why = 'detail' in event ? event.detail : 'failure' in event ? event.failure : undefined;
+  const detail = why === undefined ? '' : `: ${why}`;
   const reason = event.type === 'rejected' ? `, reason ${event.reason}` : '';
   const peer = event.type === 'disconnected' && event.byPeer ? ' by the peer' : '';
   return `qp ${qpn} ${event.type}${reason}${peer}${detail}`;

@@ -102,7 +102,8 @@ export class EpConnection implements AttemptListener {
       this.establish(attempt, event.privateData);
       this.ports.queues.openSendDoorbell();
     } else if (event.type === 'disconnected') {
-      this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
+      if (event.failure !== undefined) this.onLost(event.failure);
+      else this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
     } else if (event.type !== 'timewait-exit') this.onRefusal(event, attempt);
   }
 
@@ -193,6 +194,13 @@ export class EpConnection implements AttemptListener {
     this.move('ended');
     const text = trouble === undefined ? detail : `${detail}: ${trouble}`;
     this.beginEnding('BROKEN', { detail: text, cause });
+  }
+
+  /** The CM has ended a connection that neither side wanted to end. */
+  private onLost(failure: string): void {
+    this.ports.takeInCompletions();
+    if (this.current === 'CONNECTED') this.fail(breakReason('CONNECTION_LOST', failure));
+    else this.onDisconnected('');
   }
 
   /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */

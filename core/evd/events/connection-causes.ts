@@ -15,6 +15,7 @@ export const CONNECTION_CAUSES = {
   LOCAL_PROTECTION: 'local memory of a request or receive is not registered for it any more',
   PEER_PROTOCOL: 'the peer sent what breaks the protocol',
   PEER_GONE: 'the peer does not answer any more, and the retries ran out',
+  CONNECTION_LOST: 'the system reports that the connection cannot go on',
   COMPLETIONS_LOST: 'completions are lost',
   WATERMARK: 'more receives are held than the hard high watermark',
   DEVICE: 'the device or its queue pair failed',

@@ -266,6 +266,10 @@ export abstract class VerbsConnection
     reportEstablished: (c) => c.emit({ type: 'established', privateData: NO_DATA }),
     reportDisconnected: (c) => c.emitEnd({ type: 'disconnected', byPeer: false }),
     reportDisconnectedByPeer: (c) => c.emitEnd({ type: 'disconnected', byPeer: true }),
+    reportLost: (c) => {
+      const failure = c.failure ?? 'no answer';
+      c.emitEnd({ type: 'disconnected', byPeer: false, failure });
+    },
     reportTimewaitExit: (c) => c.emit({ type: 'timewait-exit' }),
   };
 }

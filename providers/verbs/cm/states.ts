@@ -91,6 +91,8 @@ export type CmAction =
   | 'reportAcceptFailed'
   | 'reportDisconnected'
   | 'reportDisconnectedByPeer'
+  /** Neither side wanted it: the event says why. */
+  | 'reportLost'
   | 'reportTimewaitExit';
 
 type CmTable = StateTable<CmState, CmInput, CmAction>;
@@ -114,13 +116,15 @@ const connecting = (state: CmState) =>
     commEst: row(state),
   }) as const;
 
+/** The kernel still holds the connection: DREQ tells the peer, by the path it had. */
+const lost = row('DREQ_SENT', 'failQp', 'reportLost', 'sendDreq');
 const leftByPeer = ['failQp', 'startTimewait', 'reportDisconnectedByPeer'] as const;
 
 const ESTABLISHED = {
   DISCONNECTED: row('TIMEWAIT', 'failQp', 'sendDrep', 'startTimewait', 'reportDisconnectedByPeer'),
   REJECTED: row('TIMEWAIT', ...leftByPeer),
-  CONNECT_ERROR: row('TIMEWAIT', ...leftByPeer),
-  UNREACHABLE: row('TIMEWAIT', ...leftByPeer),
+  CONNECT_ERROR: lost,
+  UNREACHABLE: lost,
   DEVICE_REMOVAL: row('IDLE', 'failQp', 'destroyId', 'reportDisconnected'),
   ESTABLISHED: row('ESTABLISHED'),
   ADDR_CHANGE: row('ESTABLISHED'),

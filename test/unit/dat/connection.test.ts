@@ -37,6 +37,21 @@ describe('connecting', () => {
     [{ type: 'accept-failed', detail: 'no RTU' }, 'NON_PEER_REJECTED', 'ACCEPT_COMPLETION_ERROR'],
     [{ type: 'disconnected', byPeer: true }, 'DISCONNECTED', 'DISCONNECTED'],
   ];
+  it('is told that it is lost, with the reason, if neither side ended it', async () => {
+    const { ep, cm, world, evd, device, lmr } = await connected();
+    ep.postRecv(lmr.segment(), 5);
+    const failure = 'no answer (rdma_cm: UNREACHABLE, ETIMEDOUT)';
+    cm.connection.emit({ type: 'disconnected', byPeer: false, failure });
+    world.pump();
+    assert.equal(device.qp.state, QpState.ERR);
+    const events = drain(evd);
+    assert.deepEqual(texts(events), ['dto 5 FLUSHED', 'BROKEN']);
+    const broken = events.at(-1);
+    assert.ok(broken?.type === 'connection');
+    assert.equal(broken.cause, 'CONNECTION_LOST');
+    assert.match(broken.reason ?? '', /cannot go on: no answer .*ETIMEDOUT/);
+  });
+
   for (const [outcome, active, passive] of outcomes) {
     it(`turns ${outcome.type} into ${active}, accepting into ${passive}`, async () => {
       for (const [start, name] of [

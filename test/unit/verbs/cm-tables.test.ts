@@ -23,6 +23,7 @@ const REPORTS_END: readonly CmAction[] = [
   'reportAcceptFailed',
   'reportDisconnected',
   'reportDisconnectedByPeer',
+  'reportLost',
 ];
 
 type Row = readonly [from: CmState, input: CmInput, to: CmState, actions: readonly CmAction[]];
@@ -84,6 +85,13 @@ for (const role of ['active', 'passive'] as const) {
         if (to !== 'IDLE' && to !== 'TIMEWAIT') continue;
         const told = actions.some((action) => REPORTS_END.includes(action));
         assert.ok(told || actions.includes('mute'), `${input} in ${from}`);
+      }
+    });
+
+    it('the peer is told at once of what only this side has heard', () => {
+      for (const input of ['UNREACHABLE', 'CONNECT_ERROR'] as const) {
+        const { next, actions } = TABLES[role].ESTABLISHED?.[input] ?? {};
+        assert.deepEqual([next, actions], ['DREQ_SENT', ['failQp', 'reportLost', 'sendDreq']]);
       }
     });
 

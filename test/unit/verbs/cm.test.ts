@@ -9,6 +9,7 @@ import {
   ipFromGid,
   QpState,
 } from '../../../core/spi/index.js';
+import { CmEventType } from '../../../providers/verbs/addon/rdmacm.js';
 import {
   AccountQp,
   CmHost,
@@ -356,6 +357,21 @@ describe('verbs: connections through librdmacm', () => {
       assert.deepEqual(two.events, []);
       assert.equal(host.cm.isIdle, true);
     });
+  });
+
+  it('ends at once when the kernel reports UNREACHABLE, with DREQ and the reason', async () => {
+    const { active, passive } = await host.pair();
+    host.fake.raise(CmEventType.UNREACHABLE, -110);
+    await turns();
+    assert.ok(host.fake.calls('rdma_disconnect') >= 2, 'DREQ of either side');
+    const failure = 'no answer (rdma_cm: UNREACHABLE, ETIMEDOUT)';
+    for (const side of [active, passive]) {
+      assert.deepEqual(
+        side.events.filter(({ type }) => type === 'disconnected'),
+        [{ type: 'disconnected', byPeer: false, failure }],
+      );
+      assert.equal(side.qp.state, QpState.ERR);
+    }
   });
 
   it('keeps a flight record that names states, events and what was told', async () => {
