@@ -64,6 +64,17 @@ export type DeviceCapability =
   /** Processes share XRC domains: keys are known to all of them. */
   | 'xrc-between-processes';
 
+/** How a queue pair is a member of a multicast group (IBTA 15.2.5.17, JoinState; 10.5). */
+export interface MulticastOptions {
+  /**
+   * False: what the queue pair sends to the group itself does not come back to it. Other members
+   * of the same device and host receive it. Default: true.
+   */
+  readonly loopback?: boolean;
+  /** It only sends: nothing is received, and the host joins no group for it. Default: false. */
+  readonly sendOnly?: boolean;
+}
+
 export interface Device {
   readonly name: string;
   readonly attributes: DeviceAttributes;
@@ -353,9 +364,9 @@ export interface QueuePair {
    * UD, present with 'multicast': from now on receives datagrams to that group too (sent to QP
    * 0xffffff, with its own Q_Key), those of this device among them. Attaching twice is once.
    * @throws SpiError('EINVAL') no group, or no datagram queue pair; ('ENETUNREACH') of a family
-   * that the port has no address of
+   * that the port has no address of; ('EOPNOTSUPP') an option that the device does not have
    */
-  attachMulticast?(group: Gid): void;
+  attachMulticast?(group: Gid, options?: MulticastOptions): void;
   /** @throws SpiError('EINVAL') not attached; destroying detaches by itself */
   detachMulticast?(group: Gid): void;
   /**

@@ -3,10 +3,16 @@
  * address handle for, and receives from all that have its Q_Key. It has no connection and no
  * connection events; a datagram may be lost, and is whole if it comes.
  */
-import { hex, showAs } from '../../spi/checks/index.js';
+import { BOOLEAN, hex, type Kinds, optional, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
-import { type AsyncEventType, type Gid, GRH_LENGTH, WrOpcode } from '../../spi/index.js';
+import {
+  type AsyncEventType,
+  type Gid,
+  GRH_LENGTH,
+  type MulticastOptions,
+  WrOpcode,
+} from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { breakReasonOf, epBrokenEvent, lossReason } from '../common/async-events.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
@@ -23,7 +29,7 @@ import type { UdEpInit, UdEpState } from './types.js';
 import { UdQueues } from './queues.js';
 import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { invalid } from '../../errors/guards.js';
+import { checkFields, invalid } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/core.js';
 import { OUT_OF, requireCapability } from '../common/support.js';
@@ -39,6 +45,10 @@ const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const NONE = new Uint8Array(0);
 
 /** The port that is in use is the one of all RoCE, not a connection qualifier. */
+const MULTICAST_OPTIONS: Kinds<MulticastOptions> = {
+  loopback: optional(BOOLEAN),
+  sendOnly: optional(BOOLEAN),
+};
 const GROUP_ERRORS = {
   EADDRINUSE: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNSUPPORTED'],
 } as const;
@@ -64,7 +74,7 @@ export class UdEp extends Handle {
   private readonly services = new Set<UdService>();
   private readonly resolutions: Resolutions;
   /** Multicast groups by the bytes of their addresses, however they were spelt. */
-  private readonly groups = new Map<string, Gid>();
+  private readonly groups = new Map<string, { gid: Gid; options: Required<MulticastOptions> }>();
 
   /** @internal */
   constructor(
@@ -145,28 +155,41 @@ export class UdEp extends Handle {
 
   /**
    * Receives what is sent to a multicast group too. To send there, make an address handle of the
-   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again is a no-op. A
-   * member hears what it sends itself as well, unless an RDMA device is told otherwise.
+   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again with the same options
+   * is a no-op.
    * @param group IP address of the group, as text: of 224.0.0.0/4 or ff00::/8
-   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast;
-   * DAT_INVALID_PARAMETER for what is no group; DAT_INVALID_ADDRESS for what is no address, a
+   * @param options `loopback: false`: this endpoint does not receive what it sends to the group
+   * itself; other members of this host do. `sendOnly: true`: it receives nothing of the group.
+   * Defaults: true, false
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast, or cannot block the
+   * own copy (verbs); DAT_INVALID_PARAMETER for what is no group, and for other options than those
+   * it has joined with; DAT_INVALID_ADDRESS for what is no address, a
    * family that the adapter has no address of, an interface that is gone, and a UDP port that
    * another program shares with none; DAT_INSUFFICIENT_RESOURCES
    */
-  joinMulticast(group: string): void {
+  joinMulticast(group: string, options: MulticastOptions = {}): void {
     const operation = 'ep.joinMulticast';
     const gid = this.groupOf(operation, group);
-    if (this.groups.has(String(gid))) return;
+    checkFields(operation, 2, options, MULTICAST_OPTIONS);
+    const { loopback = true, sendOnly = false } = options;
+    const joined = this.groups.get(String(gid))?.options;
+    if (joined !== undefined) {
+      if (joined.loopback === loopback && joined.sendOnly === sendOnly) return;
+      const expected = `the options it has joined with; call ep.leaveMulticast('${group}') first`;
+      throw invalid(operation, 2, 'options', options, expected);
+    }
+    const wanted = { loopback, sendOnly };
     const map = GROUP_ERRORS;
-    spiCall({ operation, value: group, map }, () => this.queues.qp.attachMulticast?.(gid));
-    this.groups.set(String(gid), gid);
+    spiCall({ operation, value: group, map }, () => this.queues.qp.attachMulticast?.(gid, wanted));
+    this.groups.set(String(gid), { gid, options: wanted });
   }
 
   /** Leaves a group. One that it has not joined: no-op. @throws as `joinMulticast` */
   leaveMulticast(group: string): void {
     const operation = 'ep.leaveMulticast';
     const gid = this.groupOf(operation, group);
-    if (!this.groups.delete(String(gid))) return;
+    const joined = this.groups.get(String(gid));
+    if (!this.groups.delete(String(gid)) || joined?.options.sendOnly === true) return;
     spiCall({ operation, value: group }, () => this.queues.qp.detachMulticast?.(gid));
   }
 
@@ -251,7 +274,7 @@ export class UdEp extends Handle {
     this.destroyQueues('ep.reset');
     this.queues = next;
     this.current = 'READY';
-    for (const gid of this.groups.values()) next.qp.attachMulticast?.(gid);
+    for (const { gid, options } of this.groups.values()) next.qp.attachMulticast?.(gid, options);
   }
 
   /** Frees the endpoint, its services, its address handles, and what is not dequeued. */

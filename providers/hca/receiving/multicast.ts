@@ -7,11 +7,14 @@ import {
   ipFromGid,
   isIpv4Gid,
   isMulticastGid,
+  type MulticastOptions,
   type PacketPort,
   QpState,
   SpiError,
 } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
+import { dethSrcQpn } from '../wire/deth.js';
+import { DETH_OFFSET_OF } from '../wire/packet-layout.js';
 import type { PacketTaker } from './packet-taker.js';
 
 /** A queue pair that may be in groups. */
@@ -21,7 +24,8 @@ export interface GroupMember extends PacketTaker {
 
 interface Group {
   readonly gid: Gid;
-  readonly members: Set<GroupMember>;
+  /** How each is a member. */
+  readonly members: Map<GroupMember, MulticastOptions>;
 }
 
 const LISTENS = (1 << QpState.RTR) | (1 << QpState.RTS) | (1 << QpState.SQD) | (1 << QpState.SQE);
@@ -37,10 +41,14 @@ export class MulticastTable {
     return this.port.joinGroup !== undefined;
   }
 
-  /** Attaching twice is once. */
-  attach(qp: GroupMember, gid: Gid): void {
+  /** Attaching twice is once; how the queue pair is a member may change by it. */
+  attach(qp: GroupMember, gid: Gid, options: MulticastOptions = {}): void {
+    if (options.sendOnly === true) {
+      this.checkGroup(gid);
+      return;
+    }
     const number = this.find(gid) ?? this.join(gid);
-    this.groups.get(number)!.members.add(qp);
+    this.groups.get(number)!.members.set(qp, options);
   }
 
   detach(qp: GroupMember, gid: Gid): void {
@@ -62,12 +70,18 @@ export class MulticastTable {
     if (group === undefined) return 0;
     rx.destination = group.gid;
     let count = 0;
-    for (const qp of group.members) {
+    for (const [qp, { loopback = true }] of group.members) {
       if ((LISTENS & (1 << qp.state)) === 0) continue;
       count += 1;
-      qp.receive(rx);
+      if (loopback || !this.isFrom(qp, rx)) qp.receive(rx);
     }
     return count;
+  }
+
+  /** A queue pair number means something with one of our addresses only. */
+  private isFrom(qp: GroupMember, rx: ReceivedPacket): boolean {
+    const deth = rx.offset + DETH_OFFSET_OF[rx.opcode]!;
+    return dethSrcQpn(rx.view, deth) === qp.qpn && this.port.gids.some((gid) => isSource(rx, gid));
   }
 
   private find(gid: Gid): number | undefined {
@@ -76,16 +90,22 @@ export class MulticastTable {
     return undefined;
   }
 
-  private join(gid: Gid): number {
+  /** @returns the place of the own address that the group is joined at */
+  private checkGroup(gid: Gid): number {
     if (!isMulticastGid(gid)) {
       const groups = '224.0.0.0/4, ff00::/8';
       throw new SpiError('EINVAL', `${ipFromGid(gid)} is not the address of a group (${groups})`);
     }
     const local = this.port.gids.findIndex((each) => isIpv4Gid(each) === isIpv4Gid(gid));
-    if (!this.port.joinGroup) throw new SpiError('EOPNOTSUPP', 'the port joins no groups');
     if (local < 0) throw new SpiError('ENETUNREACH', `${ipFromGid(gid)}: no address of its family`);
+    return local;
+  }
+
+  private join(gid: Gid): number {
+    const local = this.checkGroup(gid);
+    if (!this.port.joinGroup) throw new SpiError('EOPNOTSUPP', 'the port joins no groups');
     const number = this.port.joinGroup(gid, local);
-    this.groups.set(number, { gid: Uint8Array.from(gid), members: new Set() });
+    this.groups.set(number, { gid: Uint8Array.from(gid), members: new Map() });
     return number;
   }
 
@@ -96,4 +116,9 @@ export class MulticastTable {
     this.groups.delete(number);
     this.port.leaveGroup?.(number);
   }
+}
+
+function isSource({ source0, source1, source2, source3 }: ReceivedPacket, gid: Gid): boolean {
+  const view = new DataView(gid.buffer, gid.byteOffset, gid.byteLength);
+  return [source0, source1, source2, source3].every((word, i) => view.getUint32(4 * i) === word);
 }

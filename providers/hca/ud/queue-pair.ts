@@ -5,6 +5,7 @@
  */
 import {
   type Gid,
+  type MulticastOptions,
   GRH_LENGTH,
   GSI_QKEY,
   QpState,
@@ -118,9 +119,9 @@ export class UdQueuePair extends SoftQueuePair {
 
   // --- multicast --------------------------------------------------------------------------------
 
-  attachMulticast(group: Gid): void {
+  attachMulticast(group: Gid, options?: MulticastOptions): void {
     this.checkDatagram();
-    this.hca.multicast.attach(this, group);
+    this.hca.multicast.attach(this, group, options);
   }
 
   detachMulticast(group: Gid): void {

@@ -4,15 +4,30 @@ import {
   ipFromGid,
   isIpv4Gid,
   isMulticastGid,
+  type MulticastOptions,
   SpiError,
 } from '../../../core/spi/index.js';
 import type { OpenDevice } from './open-device.js';
 import { check } from '../system/errno.js';
 import { textOf } from '../system/sysfs.js';
 
-/** @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), of the call */
-export function attachTo(device: OpenDevice, qp: number, group: Gid): void {
-  const netdev = netdevOf(device, checked(device, group));
+/**
+ * @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), EOPNOTSUPP (an own
+ * copy is to be blocked), of the call
+ */
+export function attachTo(
+  device: OpenDevice,
+  qp: number,
+  group: Gid,
+  { loopback = true, sendOnly = false }: MulticastOptions = {},
+): void {
+  const local = checked(device, group);
+  if (sendOnly) return;
+  if (!loopback) {
+    const why = `verbs devices cannot block a queue pair's own copy of what it sends to a group`;
+    throw new SpiError('EOPNOTSUPP', `${ipFromGid(group)} with loopback false: ${why}`);
+  }
+  const netdev = netdevOf(device, local);
   check('ibv_attach_mcast', device.addon.multicast(qp, group, 1, netdev), ipFromGid(group));
 }
 

@@ -4,6 +4,7 @@ import { einval } from '../../../core/spi/einval.js';
 import {
   AsyncEventType,
   type Gid,
+  type MulticastOptions,
   QpState,
   QpType,
   type QueuePair,
@@ -43,7 +44,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly sendRing: Ring;
   readonly receiveRing: Ring | undefined;
   eventHandler: QueuePairEventHandler;
-  readonly attachMulticast?: (group: Gid) => void;
+  readonly attachMulticast?: (group: Gid, options?: MulticastOptions) => void;
   readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
@@ -77,7 +78,9 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     this.lastReceive = srq && this.makeLastReceive();
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
-      this.attachMulticast = (group) => attachTo(device, this.datagrams(), group);
+      this.attachMulticast = (group, options) => {
+        attachTo(device, this.datagrams(), group, options);
+      };
       this.detachMulticast = (group) => detachFrom(device, this.datagrams(), group);
     }
   }

@@ -161,6 +161,13 @@ describe('Endpoint for datagrams: multicast', () => {
     server.ep.joinMulticast(`::ffff:${GROUP}`);
     server.ep.leaveMulticast(GROUP);
     assert.deepEqual(await send(4), [], 'another spelling is the same group');
+    const silent = { loopback: false, sendOnly: true };
+    server.ep.joinMulticast(GROUP, silent);
+    server.ep.joinMulticast(GROUP, silent);
+    for (const other of [{}, { loopback: 1 as never, sendOnly: true }]) {
+      assert.throws(() => server.ep.joinMulticast(GROUP, other), code('DAT_INVALID_PARAMETER'));
+    }
+    server.ep.leaveMulticast(GROUP);
     assert.throws(() => server.ep.joinMulticast('x'), code('DAT_INVALID_ADDRESS'));
     assert.throws(() => server.ep.joinMulticast(SERVER), DatError.isDatError);
     await pair.close();

@@ -120,6 +120,35 @@ describe('Multicast', () => {
     assert.deepEqual(c.received(), []);
   });
 
+  it('leaves out the sender’s own copy where that is blocked, and no other', async () => {
+    const { fabric, a, b } = three();
+    const sender = a.member(1);
+    sender.attachMulticast!(GROUP, { loopback: false });
+    a.member(2);
+    b.member(3);
+    b.member(4);
+    a.send(sender);
+    await fabric.run({ untilIdle: true });
+    assert.deepEqual(a.received(), [2]);
+    assert.deepEqual(b.received(), [3, 4]);
+    b.send(b.queuePair(6));
+    await fabric.run({ untilIdle: true });
+    assert.deepEqual(a.received(), [1, 2]);
+  });
+
+  it('gives nothing to a member that only sends, which must name a group all the same', async () => {
+    const { fabric, a, b } = three();
+    const sender = a.queuePair(1);
+    postReceive(a, sender, [{ offset: 512, length: 512 }]);
+    sender.attachMulticast!(GROUP, { sendOnly: true });
+    b.member(2);
+    a.send(sender);
+    await fabric.run({ untilIdle: true });
+    assert.deepEqual([a.received(), b.received()], [[], [2]]);
+    const noGroup = gidFromIp('10.0.0.2');
+    assert.throws(() => sender.attachMulticast!(noGroup, { sendOnly: true }), { code: 'EINVAL' });
+  });
+
   it('asks each member for its own Q_Key, and for a receive', async () => {
     const { fabric, a, b } = three();
     b.member(1, 0x77);

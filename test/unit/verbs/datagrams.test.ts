@@ -111,6 +111,9 @@ describe('verbs: unreliable queue pairs', () => {
     const a = make(QpType.UD, 'A');
     open(pair.device, a, QKEY);
     const group = gidFromIp('239.1.2.3');
+    assert.throws(() => a.attachMulticast?.(group, { loopback: false }), { code: 'EOPNOTSUPP' });
+    a.attachMulticast?.(group, { sendOnly: true });
+    assert.throws(() => a.detachMulticast?.(group), { code: 'EINVAL' });
     a.attachMulticast?.(group);
     a.detachMulticast?.(group);
     assert.throws(() => a.attachMulticast?.(gidFromIp('10.0.0.1')), { message: /10\.0\.0\.1/ });
