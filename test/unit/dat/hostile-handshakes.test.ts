@@ -58,10 +58,10 @@ class Scene {
   }
 
   /** Accepts whatever comes, by endpoints and by an XRC domain. */
-  accept(xrc: boolean): void {
+  async accept(xrc: boolean): Promise<void> {
     const { server } = this;
     const pz = server.createPz();
-    const domain = xrc ? server.openXrcDomain() : undefined;
+    const domain = xrc ? await server.openXrcDomain() : undefined;
     server.createPsp({ connQual: CONN_QUAL, xrc }).requests$.subscribe(({ cr }) => {
       this.legal(() => {
         if (domain) {
@@ -83,7 +83,7 @@ class Scene {
     const evd = client.createEvd({ qlen: 16 });
     const evds = { requestEvd: evd, connectEvd: evd };
     const ep = xrc
-      ? client.openXrcDomain().createInitiator({ pz, ...evds })
+      ? (await client.openXrcDomain()).createInitiator({ pz, ...evds })
       : client.createEndpoint({ pz, ...evds, recvEvd: evd });
     ep.connect({ address: THERE, connQual: CONN_QUAL, timeoutMs: TIMEOUT_MS });
     let number: number | undefined;
@@ -126,7 +126,7 @@ describe('Hostile handshakes', () => {
     for (const xrc of [false, true]) {
       it(`${name} to ${xrc ? 'an XRC domain' : 'endpoints'}: no legal call throws`, async () => {
         const scene = await Scene.open(name);
-        scene.accept(xrc);
+        await scene.accept(xrc);
         const edits = editsOf(name, new SeededRandom(36));
         for (const edit of edits) await scene.connect(xrc, edit);
         assert.equal(scene.hostility.made.size, edits.length);
