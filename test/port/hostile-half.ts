@@ -83,6 +83,11 @@ export class HostileHalf {
     });
   }
 
+  /** Says that it is reading all that it was ever sent, and stays there. */
+  stall(): void {
+    this.view.setUint32(AT.TAKEN, 1 << 20, true);
+  }
+
   /** Writes a burst: slots that are nearly right, and now and then a word of the head. */
   lie(): void {
     const { random, view } = this;

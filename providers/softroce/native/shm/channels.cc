@@ -17,7 +17,10 @@ constexpr uint32_t kTogether = 16;
 /// A peer that takes nothing holds up what goes to others so long; then its packets are lost.
 constexpr uint64_t kPatienceMs = 5;
 /// What one copies takes less; a peer that was put to sleep in the middle of it takes longer.
+/// All of them together have so long: the event loop waits.
 constexpr uint64_t kWithdrawalMs = 200;
+/// And again when none has been waited for this long.
+constexpr uint64_t kWithdrawalRestMs = 2000;
 /// What a packet may be of that crosses a channel: RC and XRC.
 bool isReliable(const uint8_t* header) {
   const int transport = header[0] >> 5;
@@ -296,20 +299,27 @@ void Channels::publish() {
   dirty_.clear();
 }
 
-/// A peer that is reading such memory is waited for: it does nothing else meanwhile.
+/// A peer that is reading such memory is waited for: it does nothing else meanwhile. Where the time
+/// for that has been spent, on other peers too, its channel ends at once.
 void Channels::withdraw(Channel* channel, uint32_t qpn) {
   if (!channel->isAlive()) return;
-  const uint64_t untilMs = coarseMs() + kWithdrawalMs;
+  const uint64_t fromMs = coarseMs();
+  if (fromMs - waitedUntilMs_ > kWithdrawalRestMs) waitedMs_ = 0;
+  uint64_t nowMs = fromMs;
   while (channel->producer().withdraw(qpn) == Producer::Withdrawal::kInUse) {
     if (channel->isOwnThreads()) return;
-    if (coarseMs() > untilMs) {
+    if (waitedMs_ + (nowMs - fromMs) >= kWithdrawalMs) {
       channel->end(kStuck);
       someEnded_ = true;
-      return;
+      break;
     }
     const timespec pause = {0, 20000};
     nanosleep(&pause, nullptr);
+    nowMs = coarseMs();
   }
+  if (nowMs == fromMs) return;
+  waitedMs_ += nowMs - fromMs;
+  waitedUntilMs_ = nowMs;
 }
 
 void Channels::letGo() {

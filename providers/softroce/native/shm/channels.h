@@ -119,6 +119,9 @@ class Channels {
   std::vector<Channel*> dirty_;
   bool someFull_ = false;
   bool someEnded_ = false;
+  /// For peers that were reading what was withdrawn.
+  uint64_t waitedMs_ = 0;
+  uint64_t waitedUntilMs_ = 0;
 };
 
 }  // namespace dapl
