@@ -1,6 +1,12 @@
 /** What the words of ring entries say (core/spi/layout/ring.ts), as objects. */
-import { WrFlags } from '../ib.js';
+import { type WcOpcode, WrFlags, type WrOpcode } from '../ib.js';
 import { CQE, type Ring, RQE, SGE, SQE } from '../layout/ring.js';
+
+declare const OF: unique symbol;
+/** Of a work request: another number than that of its completion, and another type. */
+export type PostedOpcode = WrOpcode & { readonly [OF]: 'request' };
+/** Of a completion. */
+export type CompletedOpcode = WcOpcode & { readonly [OF]: 'completion' };
 
 /** A work request that is handed to the device. */
 export interface PostedRequest {
@@ -11,8 +17,8 @@ export interface PostedRequest {
   readonly srqn: number;
   /** Free-running index in its ring, or the slot of a shared receive queue. */
   readonly index: number;
-  /** Of `WrOpcode`; absent for a receive. */
-  readonly opcode?: number;
+  /** Absent for a receive. */
+  readonly opcode?: PostedOpcode;
   /** 64 bits, as the poster chose it. */
   readonly cookie: bigint;
   /** Sum of its segments, or of its inline payload, in bytes. */
@@ -31,8 +37,7 @@ export interface ObservedCompletion {
   readonly index: number;
   /** Of `WcStatus`. */
   readonly status: number;
-  /** Of `WcOpcode`. */
-  readonly opcode: number;
+  readonly opcode: CompletedOpcode;
   readonly cookie: bigint;
   /** The number that its queue pair was made with. */
   readonly context: number;
@@ -70,7 +75,7 @@ export function sendAt(qpn: number, ring: Ring, index: number, timeUs: number): 
     qpn,
     srqn: 0,
     index,
-    opcode: control & 0xff & ~REFUSED,
+    opcode: (control & 0xff & ~REFUSED) as PostedOpcode,
     cookie: cookieAt(words, at + SQE.COOKIE_LO),
     lengthBytes: isInline
       ? words[at + SQE.INLINE_LENGTH]!
@@ -104,7 +109,8 @@ export function completionAt(ring: Ring, index: number, timeUs: number): Observe
   const { words } = ring;
   const at = ring.wordOf(index);
   const control = words[at + CQE.CONTROL]!;
-  const [status, opcode] = [control & 0xff, (control >>> 8) & 0xff];
+  const status = control & 0xff;
+  const opcode = ((control >>> 8) & 0xff) as CompletedOpcode;
   return {
     kind: opcode >= FIRST_RECEIVE_OPCODE ? 'receive' : 'send',
     qpn: words[at + CQE.QPN]!,

@@ -10,7 +10,12 @@ export {
   type DecoratorContext,
   type Decorators,
 } from './decorate.js';
-export type { ObservedCompletion, PostedRequest } from './entries.js';
+export type {
+  CompletedOpcode,
+  ObservedCompletion,
+  PostedOpcode,
+  PostedRequest,
+} from './entries.js';
 export {
   observe,
   observedDevice,

@@ -8,6 +8,7 @@ import { CQE, type Ring, SQE } from '../layout/ring.js';
 import type { Clock } from '../time/clock.js';
 import { decorate, type DecoratorContext, type DecorateOptions } from './decorate.js';
 import {
+  type CompletedOpcode,
   completionAt,
   indices,
   type ObservedCompletion,
@@ -104,6 +105,10 @@ const WC_OPCODES: Readonly<Record<number, WcOpcode>> = {
   [WrOpcode.LOCAL_INV]: WcOpcode.LOCAL_INV,
   [WrOpcode.BIND_MW]: WcOpcode.BIND_MW,
 };
+
+function completedAs(requested: number): CompletedOpcode {
+  return (WC_OPCODES[requested] ?? WcOpcode.SEND) as CompletedOpcode;
+}
 
 /** A queue's requests. */
 interface Watched {
@@ -211,7 +216,7 @@ class Watch {
     const queue = own ?? this.numbered.get(srqn);
     if (seen.status === WcStatus.SUCCESS || kind !== 'send') return this.tell(seen, queue);
     const requested = queue?.opcodes.get(seen.index & queue.mask);
-    const opcode = requested === undefined ? seen.opcode : (WC_OPCODES[requested] ?? WcOpcode.SEND);
+    const opcode = requested === undefined ? seen.opcode : completedAs(requested);
     const failing = queue?.failing.get(seen.index);
     if (failing === undefined) return this.tell({ ...seen, opcode }, queue);
     queue?.failing.delete(seen.index);
