@@ -3,6 +3,8 @@ import type { EvdHost } from '../../core/evd/evd-host.js';
 import { CompletionOwners, type EventBatch } from '../../core/evd/index.js';
 import type { Ep } from '../../core/dat/index.js';
 import { dtoEvent } from '../../core/dat/common/dto-event.js';
+import { HandlerPacer } from '../../providers/hca/pacing/index.js';
+import { monotonicClock } from '../../providers/host/index.js';
 import {
   CQE,
   CQE_BYTES,
@@ -24,12 +26,17 @@ export class CompletionSource implements EvdHost {
   readonly reportFailure = ignore;
   readonly onEvdFreed = ignore;
   readonly onCnoFreed = ignore;
-  readonly scheduler = { defer: (task: () => void): void => void this.tasks.push(task) };
+  readonly scheduler = {
+    defer: (task: () => void): void => void this.tasks.push(task),
+    mayStart: (): boolean =>
+      this.handlers.startsUnseen() || this.handlers.startsAt(monotonicClock.now()),
+  };
   readonly device = {
     attributes: { maxCompletionQueueEntries: 4096, reportsSolicited: false },
     createCompletionQueue: (init: CompletionQueueInit): CompletionQueue => this.create(init),
     progress: (): boolean => false,
   };
+  private readonly handlers = new HandlerPacer();
   private tasks: (() => void)[] = [];
   private running: (() => void)[] = [];
   private init: CompletionQueueInit | undefined;
@@ -40,6 +47,7 @@ export class CompletionSource implements EvdHost {
   complete(count: number): void {
     const ring = this.ring!;
     ring.producer = (ring.producer + count) >>> 0;
+    this.handlers.begins(monotonicClock.now(), false);
     if (this.armed) {
       this.armed = false;
       this.init?.onNotify();

@@ -22,7 +22,10 @@ export interface PumpListener {
   unreadable(cause: unknown): void;
 }
 
-/** Events handed over in one turn, so that a busy EVD does not keep packets from being served. */
+/**
+ * Events handed over in one turn, so that a busy EVD does not keep packets from being served; fewer
+ * where handlers have had their time.
+ */
 const BURST = 256;
 
 export class Dispatcher {
@@ -181,7 +184,7 @@ export class Dispatcher {
         this.store.scan();
         budget = this.serve(budget);
         if (budget > 0) this.armAndLook();
-      } while (this.again && budget > 0 && this.open);
+      } while (this.again && budget > 0 && this.open && this.scheduler.mayStart());
     } finally {
       this.pumping = false;
       if (this.again || budget <= 0) this.kick();
@@ -226,6 +229,7 @@ export class Dispatcher {
       if (event === undefined) break;
       sink.next(event);
       left--;
+      if (this.store.pending > 0 && !this.scheduler.mayStart()) return 0;
     }
     return left;
   }

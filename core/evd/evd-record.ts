@@ -72,7 +72,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     this.store = host.logger.isDebugEnabled()
       ? new TracedEventStore((fields) => this.trace('event', fields), ...store)
       : new EventStore(...store);
-    this.upcalls = new UpcallRunner(evd, this.store, this);
+    this.upcalls = new UpcallRunner(evd, this.store, this, host.scheduler);
     this.arm = this.cq && new ArmController(this.cq, this);
     this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler, this);
   }

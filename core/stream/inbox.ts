@@ -11,6 +11,7 @@ export class Inbox<T> {
   private readonly waiting: T[] = [];
   private subscriber: Subscriber<T> | undefined;
   private completed = false;
+  private scheduled = false;
 
   /**
    * @param name of the stream, for messages
@@ -39,7 +40,7 @@ export class Inbox<T> {
       return undefined;
     }
     this.subscriber = subscriber;
-    this.scheduler.defer(() => this.drain());
+    this.drainSoon();
     return () => {
       if (this.subscriber === subscriber) this.subscriber = undefined;
     };
@@ -49,7 +50,7 @@ export class Inbox<T> {
   push(item: T): boolean {
     if (this.completed || this.waiting.length >= this.limit) return false;
     this.waiting.push(item);
-    this.drain();
+    if (!this.scheduled) this.drainNow();
     return true;
   }
 
@@ -60,11 +61,23 @@ export class Inbox<T> {
     this.subscriber?.complete();
   }
 
-  private drain(): void {
-    while (this.subscriber !== undefined) {
-      const item = this.waiting.shift();
-      if (item === undefined) break;
-      this.subscriber.next(item);
+  private drainSoon(): void {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    this.scheduler.defer(() => {
+      this.scheduled = false;
+      this.drainNow();
+    });
+  }
+
+  /** As far as handlers have time in this turn. */
+  private drainNow(): void {
+    while (this.subscriber !== undefined && this.waiting.length > 0) {
+      if (!this.scheduler.mayStart()) {
+        this.drainSoon();
+        return;
+      }
+      this.subscriber.next(this.waiting.shift()!);
     }
   }
 }

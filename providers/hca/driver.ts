@@ -21,12 +21,13 @@ import { type DeviceHooks, HcaDevice } from './device.js';
 import { Hca } from './hca.js';
 import type { ReceiveFault, SendFault } from './queue-pair/engine.js';
 import { type HcaParameters, parametersOf } from './common/parameters.js';
-import { LIMITS, type Pacer, ROUND } from './pacing/index.js';
+import { HandlerPacer, LIMITS, type Pacer, ROUND } from './pacing/index.js';
 import { checkPort } from './common/port-arrays.js';
 
 const { ROUND: GO_ON, SEND_AND_TURN, SLEEP, WAIT_FOR_CONSUMER } = ROUND.actions;
+const MAX_ROUNDS = LIMITS.MAX_ROUNDS.value;
 /** Tasks that handlers defer, of one pump. */
-const MAX_TASKS = LIMITS.MAX_ROUNDS.value;
+const MAX_TASKS = MAX_ROUNDS;
 
 export interface HcaDriverOptions {
   readonly name: string;
@@ -59,6 +60,7 @@ export class HcaDriver implements Scheduler {
   private readonly hca: Hca;
   /** @internal what the event loop goes by, too */
   readonly pacer: Pacer;
+  private readonly handlers = new HandlerPacer();
   /** What the first round of the next pump would do has been done by `look`. */
   private ahead = false;
   private readonly logger: Logger;
@@ -91,6 +93,11 @@ export class HcaDriver implements Scheduler {
     this.hca.notifications.push(task);
   }
 
+  mayStart(): boolean {
+    const { handlers } = this;
+    return handlers.startsUnseen() || handlers.startsAt(this.options.clock.now());
+  }
+
   /** @internal a packet that came to another process of the device */
   takeHanded(packet: HandedPacket): void {
     this.hca.takeHanded(packet);
@@ -113,12 +120,14 @@ export class HcaDriver implements Scheduler {
    * provider lets its event loop turn and pumps again.
    * @param untilHandlers ends as soon as handlers have run and nothing is to be sent: what they
    * woke goes on in a microtask, which the next look at the port would keep waiting
+   * @param goesOn in the turn of the event loop of the pump before; else handlers have their time
+   * anew
    */
-  pump(untilHandlers = false): boolean {
+  pump(untilHandlers = false, goesOn = false): boolean {
     const { pacer } = this;
     if (!pacer.begins()) return false;
     try {
-      return this.rounds(untilHandlers);
+      return this.rounds(untilHandlers, goesOn);
     } finally {
       pacer.ends();
     }
@@ -194,20 +203,21 @@ export class HcaDriver implements Scheduler {
     return this.timers.nextDeadlineUs();
   }
 
-  private rounds(untilHandlers: boolean): boolean {
+  private rounds(untilHandlers: boolean, goesOn: boolean): boolean {
     const { hca, pacer } = this;
     if (pacer.leavesToConsumer()) {
       hca.readClock();
       hca.transmit();
-      this.runNotifications();
+      this.runNotifications(goesOn);
       return true;
     }
     for (let round = 1; ; round++) {
       const moved = this.ahead || this.round();
       this.ahead = false;
       const handlers = hca.notifications.length > 0;
-      if (handlers) this.runNotifications();
-      const next = pacer.afterRound(moved, handlers, hca.turns, untilHandlers, round);
+      const late = handlers && !this.runNotifications(goesOn || round > 1);
+      const isLast = late || round === MAX_ROUNDS;
+      const next = pacer.afterRound(moved, handlers, hca.turns, untilHandlers, isLast);
       if (next === GO_ON) continue;
       if (next === WAIT_FOR_CONSUMER || next === SEND_AND_TURN) hca.transmit();
       return next !== SLEEP;
@@ -230,17 +240,23 @@ export class HcaDriver implements Scheduler {
     return received > 0 || expired > 0;
   }
 
-  /** So many at most: what handlers defer again and again must not keep the pump from the port. */
-  private runNotifications(): void {
+  /**
+   * So many at most: what handlers defer again and again must not keep the pump from the port.
+   * @returns false when they have had their time
+   */
+  private runNotifications(goesOn: boolean): boolean {
     const { hca } = this;
     const { notifications } = hca;
+    if (!this.handlers.begins(hca.nowUs, goesOn)) return false;
     for (let rest = notifications.length + MAX_TASKS; rest > 0; rest--) {
-      if (notifications.length === 0) break;
+      if (notifications.length === 0) return true;
       try {
         notifications.runOne();
       } catch (error) {
         this.logger.error('a handler threw', { device: this.options.name, error });
       }
+      if (notifications.length > 0 && !this.mayStart()) return false;
     }
+    return true;
   }
 }

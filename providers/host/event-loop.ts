@@ -44,8 +44,9 @@ export interface Driven {
   /**
    * Moves what can move, and runs handlers. True when there is more to do at once.
    * @param untilHandlers ends as soon as handlers have run and nothing is to be sent
+   * @param goesOn in the turn of the event loop of the pump before
    */
-  pump(untilHandlers: boolean): boolean;
+  pump(untilHandlers: boolean, goesOn: boolean): boolean;
   /** When `pump` must be called at the latest, in microseconds of the clock; Infinity for never. */
   nextDeadlineUs(): number;
 }
@@ -85,6 +86,8 @@ export class EventLoop {
   private readonly pumpLast: () => void;
   private readonly goOnLast: () => void;
   private pumpQueued = false;
+  /** `onTurn` is going to run. */
+  private turnAsked = false;
   /** `goOn` is going to run. */
   private goesOn = false;
   private closed = false;
@@ -112,12 +115,13 @@ export class EventLoop {
     const when = this.pacer.onRequest();
     if (when === MICROTASK) this.pumpSoon();
     else if (when === LAST_MICROTASK) this.pumpLast();
-    else this.nextTurn.request();
+    else this.askForTurn();
   };
 
   /** Pumps now: the port is readable or writable, or the deadline has come. */
   readonly wake = (): void => {
-    this.pacer.turned();
+    // Several descriptors may wake it in one turn: where handlers wait for the next, they wait on.
+    if (!this.turnAsked) this.pacer.turned();
     this.pump(false);
   };
 
@@ -141,7 +145,13 @@ export class EventLoop {
     if (this.decide(before, false, false) !== END) this.goOnInMicrotask();
   };
 
+  private askForTurn(): void {
+    this.turnAsked = true;
+    this.nextTurn.request();
+  }
+
   private readonly onTurn = (): void => {
+    this.turnAsked = false;
     this.pacer.turned();
     this.pacer.beginSlice(this.looked.nowUs);
     this.converse();
@@ -194,12 +204,12 @@ export class EventLoop {
     this.pumpQueued = false;
     if (this.closed) return;
     const before = looked.completions;
-    const busy = driven.pump(untilHandlers);
+    const busy = driven.pump(untilHandlers, this.pacer.goesOnInTurn());
     // A handler has closed the device: a port that is gone has no time that could pass.
     if (this.closed) return;
     const told = looked.completions - before;
     const sleeps = this.pacer.sleeps(busy, told, looked.receivedPackets, looked.nowUs);
     if (sleeps) this.timer.arm(driven.nextDeadlineUs());
-    else this.nextTurn.request();
+    else this.askForTurn();
   }
 }

@@ -108,7 +108,17 @@ export class HcaNode implements HostNode {
     });
     this.scheduler = this.driver;
     const looked = virtualTime ? undefined : this.driver;
-    this.loop = new EventLoop(clock, this.driver, looked, virtualTime?.calls);
+    // Virtual time passes between pumps alone: each is a turn.
+    const driven = {
+      pump: (untilHandlers: boolean) => this.driver.pump(untilHandlers),
+      nextDeadlineUs: () => this.driver.nextDeadlineUs(),
+    };
+    this.loop = new EventLoop(
+      clock,
+      virtualTime ? driven : this.driver,
+      looked,
+      virtualTime?.calls,
+    );
     this.processHold = new ProcessHoldCounter((alive) => {
       port.setProcessHold(alive);
       this.loop.setProcessHold(alive);

@@ -5,6 +5,7 @@
  */
 import { type Clock, type Logger, type Scheduler, TimerWheel } from '../../core/spi/index.js';
 import { EventLoop } from '../host/index.js';
+import { HandlerPacer } from '../hca/pacing/index.js';
 
 /** Tasks of one turn: then the event loop has its own, so that no descriptor starves. */
 const MAX_TASKS = 1024;
@@ -13,7 +14,11 @@ export class VerbsDriver implements Scheduler {
   /** A start outside of the pump asks for one, which arms the real timer. */
   readonly timers: TimerWheel;
   private readonly loop: EventLoop;
+  private readonly handlers = new HandlerPacer();
   private tasks: (() => void)[] = [];
+  /** Those that are being run, and how many of them have been. */
+  private due: readonly (() => void)[] = [];
+  private done = 0;
   private isPumping = false;
   private isClosed = false;
 
@@ -23,7 +28,7 @@ export class VerbsDriver implements Scheduler {
   ) {
     this.timers = new TimerWheel(clock.now(), () => this.requestPump());
     this.loop = new EventLoop(clock, {
-      pump: () => this.pump(),
+      pump: (_, goesOn) => this.pump(goesOn),
       nextDeadlineUs: () => (this.isClosed ? Infinity : this.timers.nextDeadlineUs()),
     });
   }
@@ -32,6 +37,11 @@ export class VerbsDriver implements Scheduler {
   defer(task: () => void): void {
     this.tasks.push(task);
     this.requestPump();
+  }
+
+  mayStart(): boolean {
+    const { handlers } = this;
+    return handlers.startsUnseen() || handlers.startsAt(this.clock.now());
   }
 
   setProcessHold(alive: boolean): void {
@@ -49,24 +59,31 @@ export class VerbsDriver implements Scheduler {
   }
 
   /** True when there is more to do. */
-  private pump(): boolean {
+  private pump(goesOn: boolean): boolean {
     this.isPumping = true;
     try {
-      if (!this.isClosed) this.guard(() => this.timers.advance(this.clock.now()));
-      this.runTasks();
+      const nowUs = this.clock.now();
+      if (!this.isClosed) this.guard(() => this.timers.advance(nowUs));
+      if (this.hasTasks && this.handlers.begins(nowUs, goesOn)) this.runTasks();
     } finally {
       this.isPumping = false;
     }
-    return this.tasks.length > 0;
+    return this.hasTasks;
+  }
+
+  private get hasTasks(): boolean {
+    return this.done < this.due.length || this.tasks.length > 0;
   }
 
   private runTasks(): void {
-    let done = 0;
-    while (this.tasks.length > 0 && done < MAX_TASKS) {
-      const batch = this.tasks;
-      this.tasks = [];
-      for (const task of batch) this.guard(task);
-      done += batch.length;
+    for (let rest = MAX_TASKS; rest > 0; rest--) {
+      if (this.done === this.due.length) {
+        this.due = this.tasks;
+        this.tasks = [];
+        this.done = 0;
+      }
+      this.guard(this.due[this.done++]!);
+      if (!this.hasTasks || !this.mayStart()) return;
     }
   }
 

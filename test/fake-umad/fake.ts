@@ -85,7 +85,7 @@ export class UmadNode {
         timers: this.world,
         clock: this.world,
         random: new SystemRandom(),
-        scheduler: { defer: (task) => void setImmediate(task) },
+        scheduler: { defer: (task) => void setImmediate(task), mayStart: () => true },
         logger: silentLogger,
       },
       options,

@@ -165,7 +165,7 @@ export class CmHost {
       device,
       clock: { now: () => this.nowUs },
       timers: this.wheel,
-      scheduler: { defer: (task) => void setImmediate(task) },
+      scheduler: { defer: (task) => void setImmediate(task), mayStart: () => true },
       logger: this.logger,
       addresses: new LocalAddresses(device, () => INTERFACES),
     });

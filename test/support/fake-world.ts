@@ -23,6 +23,11 @@ export class FakeWorld implements Clock, Scheduler, ProcessHold, Random, Timers 
     this.tasks.push(task);
   }
 
+  /** No time passes while a task runs. */
+  mayStart(): boolean {
+    return true;
+  }
+
   retain(): void {
     this.retained++;
   }

@@ -10,6 +10,7 @@ import {
 } from './upcall.js';
 import { UpcallFrame, awaiting } from './frame.js';
 import { UpcallGate } from './gate.js';
+import type { Scheduler } from '../../spi/index.js';
 
 /** What is told of upcalls. */
 export interface UpcallListener {
@@ -37,12 +38,14 @@ export class UpcallRunner {
     private readonly evd: UpcallOwner,
     private readonly store: EventStore,
     private readonly listener: UpcallListener,
+    private readonly scheduler: Scheduler,
   ) {}
 
-  /** Starts at most `budget` upcalls; returns what is left of it. */
+  /** Starts at most `budget` upcalls; returns what is left of it: 0 when the turn is over, too. */
   run(budget: number): number {
     let left = budget;
     while (left > 0 && this.gate.mayStart(this.store.pending)) {
+      if (left < budget && !this.scheduler.mayStart()) return 0;
       if (!this.start()) break;
       left--;
     }

@@ -21,6 +21,11 @@ export interface Random {
  */
 export interface Scheduler {
   defer(task: () => void): void;
+  /**
+   * Whether another handler may start in this turn of the event loop: not when handlers have had
+   * 4 ms of it. To be asked between two handlers of one task; what is left is deferred.
+   */
+  mayStart(): boolean;
 }
 
 /**

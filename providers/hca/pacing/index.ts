@@ -1,8 +1,9 @@
 /** When the HCA sends, looks, hands out, yields and sleeps: pure decisions, from tables. */
+export { HandlerPacer } from './handler-pacer.js';
 export { LIMITS } from './limits.js';
 export { LoopPacer, type Polled } from './loop-pacer.js';
 export { Pacer } from './pacer.js';
 export { ROUND } from './pumping.js';
 export { DOORBELL, ORDER } from './sending.js';
 export { SpinPacer } from './spin-pacer.js';
-export { CONVERSATION, REQUEST } from './turning.js';
+export { CONVERSATION, HANDLER, REQUEST } from './turning.js';

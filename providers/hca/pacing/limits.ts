@@ -47,6 +47,21 @@ export const LIMITS = {
     unit: 'pumps',
     why: 'each may bring what wakes the next: timers and sockets would never be served',
   },
+  HANDLERS_US: {
+    value: 4000,
+    unit: 'us',
+    why: 'a handler may take a millisecond, and timers of the application wait for all of a turn',
+  },
+  SHORT_HANDLERS_US: {
+    value: 100,
+    unit: 'us',
+    why: 'a reading of the clock takes 50 ns, as much as half of a handler that does nothing',
+  },
+  SHORT_HANDLERS: {
+    value: 4,
+    unit: 'handlers',
+    why: 'a quarter of the readings; so many may turn out to be long before it is seen',
+  },
   TOLD_OF_ONE_MESSAGE: {
     value: 2,
     unit: 'completions',

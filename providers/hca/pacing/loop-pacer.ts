@@ -27,6 +27,7 @@ export interface Polled {
 
 export class LoopPacer {
   private pumpsThisTurn = 0;
+  private isNewTurn = true;
   /** The last pump has brought completions of several messages. */
   private toldSeveral = false;
   private pollUntilUs = 0;
@@ -39,6 +40,14 @@ export class LoopPacer {
   /** The event loop has turned to the device. */
   turned(): void {
     this.pumpsThisTurn = 0;
+    this.isNewTurn = true;
+  }
+
+  /** A pump begins. Whether it goes on in the turn of the one before. */
+  goesOnInTurn(): boolean {
+    const goesOn = !this.isNewTurn;
+    this.isNewTurn = false;
+    return goesOn;
   }
 
   /** It was the device that has asked for that turn: a slice begins. */

@@ -9,7 +9,6 @@ import { BEHIND, BURST, DOORBELL, ORDER } from './sending.js';
 
 // V8 knows the values of a module's own constants, not those of another module's or an object's.
 const EAGER_REQUESTS = LIMITS.EAGER_REQUESTS.value;
-const MAX_ROUNDS = LIMITS.MAX_ROUNDS.value;
 const PATIENT_PACKETS = LIMITS.PATIENT_PACKETS.value;
 const PATIENT_PACKETS_AHEAD = LIMITS.PATIENT_PACKETS_AHEAD.value;
 const PATIENT_PUMPS = LIMITS.PATIENT_PUMPS.value;
@@ -111,20 +110,20 @@ export class Pacer {
 
   /**
    * What a pump does after a round and its handlers: an action of ROUND.
-   * @param round 1 for the first
+   * @param isLast so many have been made, or handlers have had their time
    */
   afterRound(
     moved: boolean,
     handlersRan: boolean,
     { responsesWait, requestsWait }: Waiting,
     untilHandlers: boolean,
-    round: number,
+    isLast: boolean,
   ): number {
     const { unsent, ahead, acksLeft } = this;
     const next =
       ROUNDS[
         index(moved, handlersRan, unsent, responsesWait, requestsWait) |
-          (index(ahead, acksLeft, untilHandlers, this.consumerIsDue, round === MAX_ROUNDS) << 5)
+          (index(ahead, acksLeft, untilHandlers, this.consumerIsDue, isLast) << 5)
       ]!;
     if (next === LEAVE_ACKS) this.acksLeft = true;
     else if (next === WAIT_FOR_CONSUMER) this.patience = PATIENT_PUMPS;

@@ -75,7 +75,7 @@ export const ROUND = compile({
       when: ['LAST_ROUND'],
       then: 'SEND_AND_TURN',
       reason: 'the event loop gets its turn under load',
-      limits: ['MAX_ROUNDS'],
+      limits: ['MAX_ROUNDS', 'HANDLERS_US'],
     },
     {
       name: 'rounds go on while something moves',

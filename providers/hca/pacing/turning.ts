@@ -27,6 +27,25 @@ export const REQUEST = compile({
   ],
 });
 
+export const HANDLER = compile({
+  question: 'A handler is due: does it start in this turn of the event loop?',
+  facts: ['LATE'],
+  rows: [
+    {
+      name: 'bounded time of handlers',
+      when: ['LATE'],
+      then: 'TURN',
+      reason: 'timers and sockets of the application wait no longer, whatever a handler takes',
+      limits: ['HANDLERS_US', 'SHORT_HANDLERS_US', 'SHORT_HANDLERS'],
+    },
+    {
+      name: 'handlers follow one another',
+      then: 'START',
+      reason: 'by time, and in virtual time by count alone: of pumps, rounds and tasks',
+    },
+  ],
+});
+
 export const REST = compile({
   question: 'A pump has ended: what does the device wait for?',
   facts: ['BUSY', 'POLLED'],

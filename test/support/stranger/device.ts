@@ -179,6 +179,10 @@ export class StrangerDevice implements Device, Scheduler {
     this.wake();
   }
 
+  mayStart(): boolean {
+    return true;
+  }
+
   setHold(holds: boolean): void {
     this.holds = holds;
     if (holds) this.wake();

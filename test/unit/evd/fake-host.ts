@@ -109,7 +109,12 @@ export class FakeHost implements EvdHost {
       this.active.delete(timer);
     },
   };
-  readonly scheduler = { defer: (task: () => void): void => void this.tasks.push(task) };
+  /** Handlers have had their time in this turn. */
+  late = (): boolean => false;
+  readonly scheduler = {
+    defer: (task: () => void): void => void this.tasks.push(task),
+    mayStart: (): boolean => !this.late(),
+  };
   readonly processHold = {
     retain: (): void => void this.kept++,
     release: (): void => void this.kept--,

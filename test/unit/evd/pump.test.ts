@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import {
   type AsyncErrorEvent,
   DatEventNumber,
-  type Evd,
+  Evd,
   UPCALL_SAME,
   type Upcall,
 } from '../../../core/evd/index.js';
 import { type FakeHost, label, settle } from './fake-host.js';
-import { dat, drain, setUp } from './set-up.js';
+import { ALL, dat, drain, setUp } from './set-up.js';
 
 /** Packets are served between turns: a busy EVD must not keep them waiting for longer. */
 const MOST_A_TURN = 256;
@@ -65,6 +65,85 @@ describe('evd: fairness of the pump', () => {
       assert.ok(Math.max(...lengths) <= MOST_A_TURN, lengths.join());
     });
   }
+});
+
+describe('evd: a turn is bounded by time', () => {
+  /** Handlers that may start in a turn of 4 ms, where each takes one. */
+  const MOST_OF_A_MS = 4;
+
+  /** A host whose handlers take a millisecond each; each task is a turn. */
+  function slow(options = {}): { host: FakeHost; evd: Evd; work: () => void } {
+    const { host, evd } = setUp(options);
+    let since = 0;
+    host.late = () => host.nowUs - since >= 4000;
+    const shift = host.tasks.shift.bind(host.tasks);
+    host.tasks.shift = () => {
+      since = host.nowUs;
+      return shift();
+    };
+    return { host, evd, work: () => void (host.nowUs += 1000) };
+  }
+
+  for (const [who, begin] of Object.entries(TAKERS)) {
+    it(`for ${who}: all events come, few in each`, () => {
+      const { host, evd, work } = slow({ qlen: 1024 });
+      const got: unknown[] = [];
+      begin(evd, (event) => {
+        got.push(event);
+        work();
+      });
+      for (let i = 0; i < 50; i++) evd.postSe(i);
+      const lengths = turns(host, 100, () => got.length);
+      assert.ok(Math.max(...lengths) <= MOST_OF_A_MS, lengths.join());
+      assert.deepEqual(
+        got,
+        Array.from({ length: 50 }, (_, i) => i),
+      );
+    });
+
+    it(`for ${who}, each of whose events is answered by another one`, () => {
+      const { host, evd, work } = slow();
+      let count = 0;
+      begin(evd, () => {
+        work();
+        evd.postSe(++count);
+      });
+      evd.postSe(0);
+      const lengths = turns(host, 10, () => count);
+      assert.equal(lengths.length, 10);
+      assert.ok(Math.max(...lengths) <= MOST_OF_A_MS, lengths.join());
+      assert.ok(Math.min(...lengths) > 0, lengths.join());
+    });
+  }
+
+  it('for upcalls under NOTIFY', () => {
+    const { host, evd, work } = slow();
+    let count = 0;
+    evd.modifyUpcall('NOTIFY', () => {
+      drain(evd);
+      work();
+      evd.postSe(++count);
+    });
+    evd.postSe(0);
+    const lengths = turns(host, 10, () => count);
+    assert.ok(Math.max(...lengths) <= MOST_OF_A_MS && count > 10, lengths.join());
+  });
+
+  it('for three dispatchers, which take turns', () => {
+    const { host, work } = slow();
+    const counts = [0, 0, 0];
+    for (const id of counts.keys()) {
+      const evd = new Evd(host, { id, qlen: 8, streams: ALL });
+      evd.modifyUpcall('ONE', () => {
+        counts[id]! += 1;
+        work();
+        evd.postSe(0);
+      });
+      evd.postSe(0);
+    }
+    turns(host, 12, () => 0);
+    assert.ok(Math.min(...counts) >= 3 * MOST_OF_A_MS, counts.join());
+  });
 });
 
 describe('evd: what an upcall is told', () => {
