@@ -6,12 +6,7 @@ import { FUNCTION, isBitSet, isInteger, kindOf, oneOf } from '../spi/checks/inde
 import type { PollingMode } from '../spi/index.js';
 import { ALL_STREAMS } from './common/evd-states.js';
 import type { EvdOptions } from './evd-host.js';
-import {
-  DEFAULT_UPCALL_LIMIT,
-  type PendingChoice,
-  UPCALL_POLICIES,
-  type UpcallPolicy,
-} from './upcall/policy.js';
+import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
 
 const MAX_UPCALL_LIMIT = 65536;
 const EVD_OPTIONS: readonly (keyof EvdOptions)[] = [
@@ -48,20 +43,24 @@ export function checkUpcall(
   operation: string,
   policy: UpcallPolicy,
   handler: unknown,
-  limit: number,
+  limit: number | undefined,
 ): void {
   checkValue(operation, 2, 'policy', policy, POLICY);
   const needsHandler = UPCALL_POLICIES[policy].enabled;
   if (handler !== undefined || needsHandler) {
     checkValue(operation, 3, `the handler of policy ${policy}`, handler, FUNCTION);
   }
+  if (limit === undefined) return;
   checkInteger(operation, 4, 'limit', limit, 1, MAX_UPCALL_LIMIT);
+  if (UPCALL_POLICIES[policy].limit === undefined) return;
+  const why = `policy ${policy} has a limit of its own`;
+  throw needless(operation, `limit ${limit}: ${why}; leave it out, or say MANY`, limit);
 }
 
 /** What can be seen of the options of a new EVD without making anything. */
 export function checkEvdOptions(operation: string, options: EvdOptions): void {
   checkOptions(operation, 2, options, EVD_OPTIONS);
-  const { policy = 'DISABLE', handler, limit = DEFAULT_UPCALL_LIMIT, polling = 'event' } = options;
+  const { policy = 'DISABLE', handler, limit, polling = 'event' } = options;
   checkUpcall(operation, policy, handler, limit);
   checkPolling(operation, polling);
 }
@@ -94,25 +93,19 @@ export function freedWhileWaiting(): DatError {
   });
 }
 
-/**
- * A call that waits for upcalls to end, and is awaited by one of them, would wait for ever. That
- * upcall is known in the synchronous part of its handler; afterwards it must be named.
- * @param caller the upcall in progress that awaits this call
- * @throws DatError DAT_INVALID_STATE
- */
-export function checkNotAwaited(operation: string, caller: string | undefined): void {
-  if (caller === undefined) return;
-  throw new DatError('DAT_INVALID_STATE', {
-    operation,
-    message: `${caller} would wait for itself: its handler awaits this call`,
-    hint: 'name the upcall: upcall.teardown(), upcall.free(), or { upcall } in the options',
-    value: caller,
-  });
+/** @throws DatError DAT_INVALID_PARAMETER */
+export function checkPending(policy: UpcallPolicy, pending: unknown): void {
+  if (pending === undefined) return;
+  const operation = 'evd.modifyUpcall';
+  checkValue(operation, 4, 'pending', pending, PENDING);
+  if (UPCALL_POLICIES[policy].enabled) return;
+  const why = `policy ${policy} starts no upcalls, and events wait in any case`;
+  throw needless(operation, `pending '${String(pending)}': ${why}; leave it out`, pending);
 }
 
-/** @throws DatError DAT_INVALID_PARAMETER */
-export function checkPending(pending: unknown): void {
-  checkValue('evd.modifyUpcall', 4, 'pending', pending, PENDING);
+function needless(operation: string, message: string, value: unknown): DatError {
+  const subtype = 'DAT_INVALID_ARG4';
+  return new DatError('DAT_INVALID_PARAMETER', { subtype, operation, message, value });
 }
 
 const STREAMS = kindOf(

@@ -52,11 +52,14 @@ export type EvdOptions = EvdCreateOptions & {
 };
 
 export interface ModifyUpcallOptions {
-  /** What becomes of events that wait; default 'deliver'. */
+  /** ONE, NOTIFY, MANY: what becomes of events that wait; default 'deliver'. */
   readonly pending?: PendingChoice;
-  /** Upcalls at a time under MANY: 1 or more; default 16. */
+  /** MANY: upcalls at a time, 1 to 65536; default 16. */
   readonly limit?: number;
-  /** TEARDOWN: the upcall that asks, which is not waited for. */
+  /**
+   * TEARDOWN: the upcall that asks, which is not waited for; default: the one whose handler makes
+   * the call, or awaits what does. To be named where a callback stands between the two.
+   */
   readonly upcall?: Upcall;
 }
 

@@ -10,7 +10,6 @@ import { checkSubscriber, checkTaker } from './common/checks.js';
 import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
 import {
   checkEvdOptions,
-  checkNotAwaited,
   checkPending,
   checkPolling,
   checkUpcall,
@@ -33,13 +32,13 @@ import { type Batches, BatchIterator } from './queue/batch-iterator.js';
 import type { EventBatch } from './queue/event-batch.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
 import { DEFAULT_UPCALL_LIMIT, UPCALL_SAME, type UpcallPolicy } from './upcall/policy.js';
+import { callingUpcall } from './upcall/frame.js';
 import type { UpcallLessee } from './upcall/runner.js';
 import {
   type NotifyHandler,
   Upcall,
   type UpcallHandler,
   type UpcallOwner,
-  currentUpcall,
 } from './upcall/upcall.js';
 
 /** What `evd.query()` answers (DAT_EVD_PARAM). */
@@ -261,11 +260,12 @@ export class Evd
   /**
    * Changes policy and handler, from the next upcall on (dat_evd_modify_upcall). DISABLE: nothing
    * starts once this has returned. TEARDOWN: the promise resolves when the upcalls in progress have
-   * ended, but for `options.upcall` (in the synchronous part of a handler: that upcall) and for
-   * those that wait likewise.
+   * ended, but for `options.upcall` (default: the upcall whose handler makes the call, or awaits
+   * what does) and for those that wait likewise, be they of other EVDs.
    * @param handler default UPCALL_SAME; null takes the handler away
-   * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE while something else takes the
-   * events, when `pending` is 'refuse' and events wait, or an unnamed upcall awaits TEARDOWN
+   * @throws DatError DAT_INVALID_PARAMETER, also for a `limit` unless MANY, and `pending` under a
+   * policy that starts no upcalls; DAT_INVALID_STATE while something else takes the events, or when
+   * `pending` is 'refuse' and events wait
    */
   modifyUpcall(
     policy: 'TEARDOWN',
@@ -290,26 +290,26 @@ export class Evd
     const operation = 'evd.modifyUpcall';
     const { record } = this;
     checkOptions(operation, 4, options, UPCALL_OPTIONS);
-    const { pending = 'deliver', limit = DEFAULT_UPCALL_LIMIT, upcall } = options;
+    const { pending, limit, upcall } = options;
     record.begin(operation, { policy, handler, ...options });
     const next = handler === UPCALL_SAME ? record.upcalls.handler : (handler ?? undefined);
     checkUpcall(operation, policy, next, limit);
-    checkPending(pending);
-    if (policy === 'TEARDOWN') this.checkOutside(operation, upcall);
-    else checkCaller(operation, upcall);
-    record.setPolicy(policy, next, limit, pending);
+    checkPending(policy, pending);
+    checkCaller(operation, upcall);
+    record.setPolicy(policy, next, limit ?? DEFAULT_UPCALL_LIMIT, pending ?? 'deliver');
     if (policy !== 'TEARDOWN') return;
-    return this.drain(upcall);
+    return this.drainUpcalls(upcall);
   }
 
   /**
    * Resolves when the upcalls in progress now have ended, but for `upcall` (an upcall of any EVD;
-   * in the synchronous part of a handler: that upcall) and for those that wait likewise.
+   * default: the one whose handler makes the call, or awaits what does) and for those that wait
+   * likewise.
    */
-  drainUpcalls(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
+  drainUpcalls(upcall?: Upcall): Promise<void> {
     return new Promise((resolve) => {
-      this.checkOutside('evd.drainUpcalls', upcall);
-      this.record.upcalls.gate.drain(upcall, resolve);
+      checkCaller('evd.drainUpcalls', upcall);
+      this.record.upcalls.gate.drain(upcall ?? callingUpcall(), resolve);
     });
   }
 
@@ -493,25 +493,15 @@ export class Evd
     const operation = 'evd.free';
     this.record.trace(operation, {});
     checkOptions(operation, 2, options, ['upcall']);
-    this.checkOutside(operation, options.upcall);
+    checkCaller(operation, options.upcall);
     if (!this.isFreed) this.close();
     else if (this.record.upcalls.gate.inProgress === 0) throw invalidHandle(operation);
-    await this.drain(options.upcall);
+    await this.drainUpcalls(options.upcall);
   }
 
   /** Frees the EVD unless that has been done. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.isFreed) await this.free();
-  }
-
-  private drain(upcall: Upcall | undefined = currentUpcall()): Promise<void> {
-    return new Promise((resolve) => this.record.upcalls.gate.drain(upcall, resolve));
-  }
-
-  private checkOutside(operation: string, upcall: Upcall | undefined): void {
-    checkCaller(operation, upcall);
-    if (upcall !== undefined || currentUpcall() !== undefined) return;
-    checkNotAwaited(operation, this.record.upcalls.caller());
   }
 
   private setTriggering(call: 'enable' | 'disable'): void {

@@ -27,13 +27,14 @@ export type { EventSink } from './queue/event-sink.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';
 export type { OverrunListener } from './evd-record.js';
-export type { EvdHost, EvdCreateOptions, EvdOptions } from './evd-host.js';
+export type { EvdHost, EvdCreateOptions, EvdOptions, ModifyUpcallOptions } from './evd-host.js';
 export {
   EVD_STREAM_MERGING,
   type EvdConfiguration,
   EvdFlags,
   EvdState,
 } from './common/evd-states.js';
+export { callingUpcall } from './upcall/frame.js';
 export { Upcall, type UpcallHandler, currentUpcall } from './upcall/upcall.js';
 export {
   DEFAULT_UPCALL_LIMIT,

@@ -3,14 +3,14 @@ import { isObservable, Observable, type Subscriber } from 'rxjs';
 import {
   checkUpcall,
   type DatEvent,
-  DEFAULT_UPCALL_LIMIT,
   Evd,
   isPromiseLike,
+  type ModifyUpcallOptions,
   type PendingChoice,
   type Upcall,
   type UpcallHandler,
   type UpcallLessee,
-  currentUpcall,
+  callingUpcall,
 } from '../evd/index.js';
 import { checkFields, checkParameter } from '../errors/guards.js';
 import type { DatError } from '../errors/index.js';
@@ -51,8 +51,7 @@ export interface Upcalls<T> extends Observable<T> {
   /**
    * Resolves when a subscription is over, and the upcalls that were in progress then have ended
    * (TEARDOWN); of the present subscription, or else of the one that was last or will be first.
-   * Taken in the synchronous part of a handler it does not wait for that upcall; a handler that
-   * awaits it later would wait for itself, and gets DAT_INVALID_STATE.
+   * Taken in a handler, also behind an `await`, it does not wait for that upcall.
    */
   readonly torndown: Promise<void>;
 }
@@ -91,7 +90,7 @@ export function upcalls<T>(evd: Evd, options: UpcallsOptions, handler: AnyHandle
   const operation = 'upcalls';
   checkParameter(operation, 1, 'evd', evd, evd instanceof Evd, 'an Evd');
   checkFields(operation, 2, options, OPTIONS);
-  const { policy, limit = DEFAULT_UPCALL_LIMIT } = options;
+  const { policy, limit } = options;
   checkUpcall(operation, policy, handler, limit);
   let over = new Deferred();
   const stream = new Observable<T>((subscriber) => {
@@ -104,7 +103,7 @@ export function upcalls<T>(evd: Evd, options: UpcallsOptions, handler: AnyHandle
     };
   });
   const torndown = (): Promise<void> => {
-    const own = currentUpcall();
+    const own = callingUpcall();
     return over.promise.then(() => evd.drainUpcalls(own));
   };
   return Object.defineProperty(stream, 'torndown', { get: torndown }) as Upcalls<T>;
@@ -157,8 +156,8 @@ class Run<T> implements UpcallLessee {
     });
     subscriber.add(pauses);
     if (subscriber.closed) return;
-    const policy = this.isPaused ? 'DISABLE' : options.policy;
-    evd.leaseUpcalls(this, policy, this.call, this.choices);
+    if (this.isPaused) evd.leaseUpcalls(this, 'DISABLE', this.call, {});
+    else evd.leaseUpcalls(this, options.policy, this.call, this.choices);
     this.hasBegun = true;
   }
 
@@ -167,9 +166,9 @@ class Run<T> implements UpcallLessee {
     this.completeIfOver();
   }
 
-  private get choices(): { limit: number; pending: PendingChoice } {
-    const { limit = DEFAULT_UPCALL_LIMIT, pending = 'deliver' } = this.options;
-    return { limit, pending };
+  private get choices(): ModifyUpcallOptions {
+    const { limit, pending } = this.options;
+    return { ...(limit !== undefined && { limit }), ...(pending !== undefined && { pending }) };
   }
 
   private pause(wanted: boolean): void {

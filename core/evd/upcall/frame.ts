@@ -6,24 +6,51 @@
  * it is asked for. Code that the upcall awaits by other ways (a callback that resolves a promise)
  * is not found.
  */
+import { type Upcall, currentUpcall } from './upcall.js';
 
-export class UpcallFrame {
+/** An upcall that has outlived its call. */
+export interface UpcallFrame {
+  readonly name: string;
   /** Awaits; its name is the frame's. */
   readonly follow: (result: PromiseLike<void>) => Promise<void>;
-
-  /** @param name unique among the upcalls in progress, of all EVDs */
-  constructor(readonly name: string) {
-    const named = {
-      async [name](result: PromiseLike<void>): Promise<void> {
-        await result;
-      },
-    };
-    this.follow = named[name]!;
-  }
 }
 
-/** Names of the async functions that await the code that runs now. */
-export function awaiting(): ReadonlySet<string> {
+/** Of all EVDs, by the names of their frames. */
+const outlived = new Map<string, Upcall>();
+/** Of upcalls that have ended. */
+const idle: UpcallFrame[] = [];
+let made = 0;
+
+/** What awaits the promise of its handler, so that the upcall can be found. */
+export function enterFrame(upcall: Upcall): UpcallFrame {
+  const frame = idle.pop() ?? newFrame();
+  outlived.set(frame.name, upcall);
+  return frame;
+}
+
+/** The upcall has ended. */
+export function leaveFrame(frame: UpcallFrame): void {
+  outlived.delete(frame.name);
+  idle.push(frame);
+}
+
+/** The upcall in progress that made the call, or awaits the code that does. */
+export function callingUpcall(): Upcall | undefined {
+  return currentUpcall() ?? (outlived.size > 0 ? awaiting() : undefined);
+}
+
+function newFrame(): UpcallFrame {
+  const name = `upcall ${++made}`;
+  const named = {
+    async [name](result: PromiseLike<void>): Promise<void> {
+      await result;
+    },
+  };
+  return { name, follow: named[name]! };
+}
+
+/** The first upcall among the async functions that await the code that runs now. */
+function awaiting(): Upcall | undefined {
   const v8: { prepareStackTrace?: unknown; stackTraceLimit: number } = Error;
   const saved = { prepareStackTrace: v8.prepareStackTrace, stackTraceLimit: v8.stackTraceLimit };
   const holder: { stack?: unknown } = {};
@@ -32,7 +59,10 @@ export function awaiting(): ReadonlySet<string> {
     v8.prepareStackTrace = (_: Error, sites: readonly NodeJS.CallSite[]) => sites;
     Error.captureStackTrace(holder);
     const sites = holder.stack as readonly NodeJS.CallSite[];
-    return new Set(sites.map((site) => site.getFunctionName() ?? ''));
+    const name = sites
+      .map((site) => site.getFunctionName() ?? '')
+      .find((each) => outlived.has(each));
+    return name === undefined ? undefined : outlived.get(name);
   } finally {
     Object.assign(v8, saved);
   }

@@ -8,7 +8,7 @@ import {
   type UpcallOwner,
   callHandler,
 } from './upcall.js';
-import { UpcallFrame, awaiting } from './frame.js';
+import { enterFrame, leaveFrame } from './frame.js';
 import { UpcallGate } from './gate.js';
 import type { Scheduler } from '../../spi/index.js';
 
@@ -30,9 +30,6 @@ export class UpcallRunner {
   readonly gate = new UpcallGate();
   handler: UpcallHandler | NotifyHandler | undefined;
   lessee: UpcallLessee | undefined = undefined;
-  /** Of upcalls that have outlived their call, and of those that have ended. */
-  private readonly busy = new Set<UpcallFrame>();
-  private readonly idle: UpcallFrame[] = [];
 
   constructor(
     private readonly evd: UpcallOwner,
@@ -76,25 +73,14 @@ export class UpcallRunner {
     return true;
   }
 
-  /**
-   * The upcall in progress whose handler awaits the code that runs now; undefined outside.
-   * @returns its name, for people
-   */
-  caller(): string | undefined {
-    if (this.busy.size === 0) return undefined;
-    const names = awaiting();
-    for (const { name } of this.busy) if (names.has(name)) return name;
-    return undefined;
-  }
-
   /** The upcall lasts until the handler's promise settles. */
   private follow(result: PromiseLike<void>, event: DatEvent | undefined, upcall: Upcall): void {
-    const frame = result instanceof Promise ? this.frame() : undefined;
+    const frame = result instanceof Promise ? enterFrame(upcall) : undefined;
     let over = false;
     const end = (): void => {
       if (over) return;
       over = true;
-      if (frame !== undefined) this.leave(frame);
+      if (frame !== undefined) leaveFrame(frame);
       this.gate.end(upcall);
       this.listener.upcallEnded();
     };
@@ -103,18 +89,6 @@ export class UpcallRunner {
       end();
     };
     (frame?.follow(result) ?? result).then(end, fail);
-  }
-
-  private frame(): UpcallFrame {
-    const name = (): string => `upcall ${this.busy.size + 1} of evd ${this.evd.id}`;
-    const frame = this.idle.pop() ?? new UpcallFrame(name());
-    this.busy.add(frame);
-    return frame;
-  }
-
-  private leave(frame: UpcallFrame): void {
-    this.busy.delete(frame);
-    this.idle.push(frame);
   }
 }
 

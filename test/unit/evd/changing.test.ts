@@ -47,6 +47,8 @@ describe('evd: what cannot be made', () => {
     [{ policy: ['ONE'] }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG2', ['ONE']],
     [{ policy: 'ONE' }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG3', undefined],
     [{ handler: 7 }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG3', 7],
+    [{ limit: 3 }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG4', 3],
+    [{ policy: 'ONE', handler: ignore, limit: 3 }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG4', 3],
     [{ limit: 0 }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG4', 0],
     [{ limit: 65537 }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG4', 65537],
     [{ limit: 1.5 }, 'DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG4', 1.5],
@@ -76,7 +78,8 @@ describe('evd: what cannot be made', () => {
       { qlen: 4096 },
       { streams: EvdFlags.SOFTWARE },
       { streams: EvdFlags.DEFAULT | EvdFlags.SOFTWARE },
-      { policy, handler: ignore, limit: 1 },
+      { policy, handler: ignore },
+      { policy: 'MANY', handler: ignore, limit: 1 },
       { policy: 'MANY', handler: ignore, limit: 65536 },
       { policy: 'DISABLE', handler: ignore },
     ];
@@ -250,6 +253,27 @@ describe('evd: policy', () => {
       refuse();
       assert.equal(evd.query().policy, 'ONE');
     }
+  });
+
+  it('what a policy has no use for is refused, and says what to do', () => {
+    const { evd } = setUp();
+    const calls: readonly [() => void, RegExp][] = [
+      [() => evd.modifyUpcall('ONE', ignore, { limit: 3 }), /limit 3: policy ONE .* say MANY/],
+      [() => evd.modifyUpcall('NOTIFY', ignore, { limit: 1 }), /limit 1: policy NOTIFY/],
+      [() => evd.modifyUpcall('DISABLE', null, { limit: 1 }), /limit 1: policy DISABLE/],
+      [
+        () => void evd.modifyUpcall('TEARDOWN', ignore, { pending: 'keep' }),
+        /pending 'keep': policy TEARDOWN starts no upcalls/,
+      ],
+      [() => evd.modifyUpcall('DISABLE', null, { pending: 'deliver' }), /pending 'deliver': .*DIS/],
+    ];
+    for (const [call, message] of calls) {
+      assert.throws(call, (error: Error) => {
+        assert.match(error.message, message);
+        return dat('DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG4')(error);
+      });
+    }
+    assert.equal(evd.query().policy, 'DISABLE');
   });
 
   it('pending and limit are checked, whatever the policy', () => {

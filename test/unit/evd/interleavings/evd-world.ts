@@ -272,8 +272,10 @@ export class EvdWorld implements Searchable {
     this.armedInCall = undefined;
     if (pending === 'keep') this.arrivedSinceKeep = false;
     try {
-      const options = { pending, limit: Math.max(this.space.asyncUpcalls, 1) };
-      if (policy === 'NOTIFY') this.evd.modifyUpcall(policy, UPCALL_SAME, options);
+      const limit = Math.max(this.space.asyncUpcalls, 1);
+      const options = policy === 'MANY' ? { pending, limit } : { pending };
+      if (policy === 'DISABLE') this.evd.modifyUpcall(policy, UPCALL_SAME);
+      else if (policy === 'NOTIFY') this.evd.modifyUpcall(policy, UPCALL_SAME, options);
       else this.evd.modifyUpcall(policy, UPCALL_SAME, options);
     } catch (error) {
       if (pending !== 'refuse' || this.pending === 0) throw error;
