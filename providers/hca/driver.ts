@@ -155,6 +155,15 @@ export class HcaDriver implements Scheduler {
     return this.hca.counters.completions;
   }
 
+  get moves(): number {
+    const { receivedPackets, sentPackets } = this.hca.port.counters;
+    return receivedPackets + sentPackets + this.hca.counters.completions;
+  }
+
+  onEmptyTurn(): void {
+    this.hca.counters.emptyTurns++;
+  }
+
   get isClosing(): boolean {
     return this.device.isClosing;
   }

@@ -20,7 +20,11 @@ export interface LoopCalls {
   /** When all microtasks have run. */
   lastMicrotask(task: () => void): () => void;
   turn(task: () => void): Pick<NextTurn, 'request' | 'cancel'> & Partial<Holding>;
-  timer(clock: Clock, onDeadline: () => void): Pick<RealTimer, 'arm' | 'close'> & Partial<Holding>;
+  timer(
+    clock: Clock,
+    onDeadline: () => void,
+    onEarly: () => void,
+  ): Pick<RealTimer, 'arm' | 'close'> & Partial<Holding>;
 }
 
 /** Of what keeps a process alive. */
@@ -36,7 +40,7 @@ const NODE: LoopCalls = {
     return () => void SETTLED.then(askForTick);
   },
   turn: (task) => new NextTurn(task),
-  timer: (clock, onDeadline) => new RealTimer(clock, onDeadline),
+  timer: (clock, onDeadline, onEarly) => new RealTimer(clock, onDeadline, onEarly),
 };
 
 /** What is driven. */
@@ -61,6 +65,10 @@ export interface Looked {
   /** Packets sent but for ACKs, which leave whatever the consumer does. */
   readonly answers: number;
   readonly completions: number;
+  /** Packets received and sent, and completions: a turn that adds none was in vain. */
+  readonly moves: number;
+  /** Counts a turn of the event loop that nothing asked for. */
+  onEmptyTurn(): void;
   /** Its port may tell no time any more, and needs a turn of the event loop to end. */
   readonly isClosing: boolean;
   /** Looks once, without handlers; true when something has come. */
@@ -73,6 +81,8 @@ const NO_PORT: Looked = {
   receivedPackets: 0,
   answers: 0,
   completions: 0,
+  moves: 0,
+  onEmptyTurn: () => undefined,
   isClosing: false,
   look: () => false,
 };
@@ -100,7 +110,7 @@ export class EventLoop {
     calls = NODE,
   ) {
     this.pacer = new LoopPacer(looked.pacer);
-    this.timer = calls.timer(clock, this.wake);
+    this.timer = calls.timer(clock, this.wake, () => looked.onEmptyTurn());
     this.nextTurn = calls.turn(this.onTurn);
     this.pumpSoon = calls.microtask(this.onMicrotask);
     this.pumpLast = calls.lastMicrotask(this.onMicrotask);
@@ -152,9 +162,11 @@ export class EventLoop {
 
   private readonly onTurn = (): void => {
     this.turnAsked = false;
+    const before = this.looked.moves;
     this.pacer.turned();
     this.pacer.beginSlice(this.looked.nowUs);
     this.converse();
+    if (this.looked.moves === before) this.looked.onEmptyTurn();
   };
 
   private goOnInMicrotask(): void {

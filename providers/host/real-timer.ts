@@ -18,10 +18,14 @@ export class RealTimer {
   private readonly turn = new NextTurn(() => this.onWake());
   private processHold = false;
 
-  /** @param onDeadline called from the event loop, never from `arm` */
+  /**
+   * @param onDeadline called from the event loop, never from `arm`
+   * @param onEarly called after a turn of the event loop in which no deadline had come
+   */
   constructor(
     private readonly clock: Clock,
     private readonly onDeadline: () => void,
+    private readonly onEarly: () => void = () => undefined,
   ) {}
 
   /**
@@ -63,6 +67,7 @@ export class RealTimer {
     this.stop();
     if (this.deadlineUs === Infinity) return;
     if (this.clock.now() < this.deadlineUs) {
+      this.onEarly();
       this.schedule();
       return;
     }

@@ -53,6 +53,8 @@ export class HcaCounters {
   atomicsAnswered = 0;
   localErrors = 0;
   completions = 0;
+  /** Turns of the event loop in which the device received, sent and completed nothing. */
+  emptyTurns = 0;
   cqOverruns = 0;
   /** Packets for other processes of a shared device: handed over, and lost. */
   strays = 0;
