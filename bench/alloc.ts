@@ -90,8 +90,8 @@ class Pair {
 
   /** @param kind that the worker knows */
   constructor(kind: string, [left, right]: readonly [string, string]) {
-    this.client = new WorkerProcess(kind, left, right, 0);
-    this.server = new WorkerProcess(kind, right, left, 1);
+    this.client = new WorkerProcess(kind, left, right, { core: 0 });
+    this.server = new WorkerProcess(kind, right, left, { core: 1 });
   }
 
   async ready(): Promise<void> {

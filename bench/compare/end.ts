@@ -50,7 +50,7 @@ export type Call =
   | { readonly call: 'close' };
 
 export interface Answer {
-  readonly value?: Target | Count | Counters | number;
+  readonly value?: unknown;
   readonly error?: string;
   /** User and system time of the process, in seconds. */
   readonly cpuSeconds: number;

@@ -22,8 +22,8 @@ export class NodePair {
     worker?: string,
   ): Promise<NodePair> {
     const ends = [
-      new WorkerProcess(kind, local, remote, 0, worker),
-      new WorkerProcess(kind, remote, local, 1, worker),
+      new WorkerProcess(kind, local, remote, { core: 0 }, worker),
+      new WorkerProcess(kind, remote, local, { core: 1 }, worker),
     ] as const;
     try {
       await Promise.all(ends.map((end) => end.answer()));

@@ -8,7 +8,14 @@ const WORKER = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Longer than any cell may take beyond its own time. */
 const PATIENCE_MS = 30_000;
 
-export class WorkerProcess {
+/** Where a process runs: a core of its own, or all of them; a network namespace, or this one. */
+export interface Seat {
+  readonly core?: number | undefined;
+  readonly namespace?: string | undefined;
+}
+
+/** @typeParam C what it can be asked for */
+export class WorkerProcess<C extends { readonly call: string } = Call> {
   /** As of the last answer. */
   cpuSeconds = 0;
   private readonly child: ChildProcess;
@@ -23,12 +30,26 @@ export class WorkerProcess {
     kind: string,
     local: string,
     remote: string,
-    readonly core: number,
+    private readonly seat: Seat,
     worker = WORKER,
   ) {
     this.where = `${kind} on ${local}`;
-    this.child = fork(worker, [kind, local, remote], { serialization: 'advanced' });
-    pin(this.child.pid, core);
+    const { core, namespace } = seat;
+    // A stranger to the network namespace alone: all else of the machine is as it is for others.
+    const inside = namespace !== undefined && {
+      execPath: 'nsenter',
+      execArgv: [`--net=/run/netns/${namespace}`, process.execPath],
+    };
+    this.child = fork(worker, [kind, local, remote], { serialization: 'advanced', ...inside });
+    if (core !== undefined) pin(this.child.pid, core);
+  }
+
+  get core(): number {
+    return this.seat.core ?? 0;
+  }
+
+  get pid(): number {
+    return this.child.pid!;
   }
 
   /** On its own core, or on all. */
@@ -39,7 +60,7 @@ export class WorkerProcess {
   }
 
   /** @param patienceMs longer than it may take */
-  ask(call: Call, patienceMs = PATIENCE_MS): Promise<Answer> {
+  ask(call: C, patienceMs = PATIENCE_MS): Promise<Answer> {
     this.child.send(call);
     return this.answer(patienceMs);
   }

@@ -1,7 +1,8 @@
 /** A process of the benchmark: one side of every cell of a contender that runs in Node. */
 import { AllocationCount } from '../allocation.js';
-import type { Answer, Call, End } from './end.js';
+import type { Call, End } from './end.js';
 import { MessengerEnd } from '../front/messenger-end.js';
+import { serveCalls } from './serve.js';
 import { SocketEnd } from './socket-end.js';
 import { SoftroceEnd } from './softroce-end.js';
 
@@ -51,18 +52,7 @@ function open(): Promise<End> | End {
   return SoftroceEnd.open({ port: 'native', shm: false, ...CHOICES[kind] }, local, remote);
 }
 
-function answer(value: Answer['value'], error?: unknown): void {
-  const { user, system } = process.cpuUsage();
-  const message: Answer = {
-    cpuSeconds: (user + system) / 1e6,
-    ...(value !== undefined && { value }),
-    ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
-  };
-  // Nobody is left to be told when the benchmark has gone meanwhile.
-  process.send?.(message, undefined, undefined, () => undefined);
-}
-
-async function perform(end: End, request: Call): Promise<Answer['value']> {
+async function perform(end: End, request: Call): Promise<unknown> {
   switch (request.call) {
     case 'listen':
       return end.listen(request.cell);
@@ -87,17 +77,7 @@ async function perform(end: End, request: Call): Promise<Answer['value']> {
   }
 }
 
-try {
+await serveCalls<Call>(async () => {
   const end = await open();
-  process.on('message', (request: Call) => {
-    perform(end, request).then(
-      (value) => process.connected && answer(value),
-      (error: unknown) => answer(undefined, error),
-    );
-  });
-  // The benchmark has gone: so do we, whatever is under way.
-  process.on('disconnect', () => process.exit(0));
-  answer(undefined);
-} catch (error) {
-  answer(undefined, error);
-}
+  return (request) => perform(end, request);
+});

@@ -7,21 +7,30 @@ export const PREFIX_BYTES = 4;
 
 /** Cuts what arrives into messages. */
 export class Frames {
-  private rest: Buffer = Buffer.alloc(0);
+  /** Pieces of a message that is not complete; a long one is put together once. */
+  private pieces: Buffer[] = [];
+  private missingBytes = 0;
 
   constructor(private readonly take: (message: Uint8Array) => void) {}
 
   push(chunk: Buffer): void {
-    const bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    this.missingBytes -= chunk.length;
+    if (this.pieces.length > 0) this.pieces.push(chunk);
+    if (this.pieces.length > 0 && this.missingBytes > 0) return;
+    const bytes = this.pieces.length > 0 ? Buffer.concat(this.pieces) : chunk;
     let at = 0;
+    this.missingBytes = 0;
     while (bytes.length - at >= PREFIX_BYTES) {
       const start = at + PREFIX_BYTES;
       const end = start + bytes.readUInt32BE(at);
-      if (end > bytes.length) break;
+      if (end > bytes.length) {
+        this.missingBytes = end - bytes.length;
+        break;
+      }
       this.take(bytes.subarray(start, end));
       at = end;
     }
-    this.rest = bytes.subarray(at);
+    this.pieces = at < bytes.length ? [bytes.subarray(at)] : [];
   }
 }
 

@@ -1,5 +1,6 @@
 /** A process of the benchmark of sockets: one side of every cell of a kind. */
-import type { Answer, Call } from '../compare/end.js';
+import type { Call } from '../compare/end.js';
+import { serveCalls } from '../compare/serve.js';
 import { isRdmaKind, NodeSockets, RdmaSockets, type SocketKind } from './kinds.js';
 import { SocketsEnd } from './sockets-end.js';
 
@@ -10,18 +11,7 @@ function open(): Promise<SocketKind> | SocketKind {
   return new NodeSockets(kind === 'node-tcp' ? 'tcp' : 'unix', local, remote);
 }
 
-function answer(value: Answer['value'], error?: unknown): void {
-  const { user, system } = process.cpuUsage();
-  const message: Answer = {
-    cpuSeconds: (user + system) / 1e6,
-    ...(value !== undefined && { value }),
-    ...(error !== undefined && { error: error instanceof Error ? error.message : 'no reason' }),
-  };
-  // The benchmark may have gone meanwhile.
-  process.send?.(message, undefined, undefined, () => undefined);
-}
-
-async function perform(end: SocketsEnd, request: Call): Promise<Answer['value']> {
+async function perform(end: SocketsEnd, request: Call): Promise<unknown> {
   switch (request.call) {
     case 'listen':
       return end.listen(request.cell);
@@ -41,16 +31,7 @@ async function perform(end: SocketsEnd, request: Call): Promise<Answer['value']>
   }
 }
 
-try {
+await serveCalls<Call>(async () => {
   const end = new SocketsEnd(await open());
-  process.on('message', (request: Call) => {
-    perform(end, request).then(
-      (value) => process.connected && answer(value),
-      (error: unknown) => answer(undefined, error),
-    );
-  });
-  process.on('disconnect', () => process.exit(0));
-  answer(undefined);
-} catch (error) {
-  answer(undefined, error);
-}
+  return (request) => perform(end, request);
+});
