@@ -39,7 +39,7 @@ export function changesOf(summaries: readonly Summary[]): Change[] {
   });
 }
 
-function change(
+export function change(
   label: string,
   what: string,
   before: readonly number[],

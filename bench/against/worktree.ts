@@ -19,9 +19,10 @@ export interface Worktree {
 /**
  * The library of that commit under this benchmark: both sides are measured by the same instrument,
  * which needs but the public API.
+ * @param bench whose worker: a folder of dist/bench
  * @throws Error when there is no such commit, or when it does not build
  */
-export function buildWorktree(revision: string): Worktree {
+export function buildWorktree(revision: string, bench = 'compare'): Worktree {
   const commit = git('rev-parse', '--verify', '--short', `${revision}^{commit}`);
   const parent = mkdtempSync(join(tmpdir(), 'dapl-bench-'));
   const dir = join(parent, commit);
@@ -45,10 +46,10 @@ export function buildWorktree(revision: string): Worktree {
   run(process.execPath, ['node_modules/typescript/bin/tsc', '-b', 'tsconfig.build.json'], dir);
   const native = 'providers/softroce/native';
   run(process.execPath, [join(native, 'build.mjs'), native], dir);
-  const bench = join(dir, 'dist/bench');
-  rmSync(bench, { recursive: true, force: true });
-  cpSync(join(root, 'dist/bench'), bench, { recursive: true });
-  const worker = join(bench, 'compare/worker.js');
+  const copy = join(dir, 'dist/bench');
+  rmSync(copy, { recursive: true, force: true });
+  cpSync(join(root, 'dist/bench'), copy, { recursive: true });
+  const worker = join(copy, bench, 'worker.js');
   if (!existsSync(worker)) throw new Error(`${revision}: no worker at ${worker}`);
   return { worker, commit, entries: entriesOf(dir), remove };
 }

@@ -45,6 +45,7 @@ const PROGRAMS: Readonly<Record<string, () => Program>> = {
     flags: C_FLAGS,
     libraries: ['-lucp', '-lucs'],
   }),
+  relay: () => ({ files: ['relay.c'], flags: C_FLAGS, libraries: [] }),
   wall: () => ({
     // A C++ compiler takes control.c for C++; its declarations are C for both.
     files: ['wall.cc', 'control.c', ...crcFiles()],
