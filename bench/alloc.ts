@@ -9,7 +9,8 @@
  * million messages less than a byte each.
  */
 import { pathToFileURL } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { positive } from './compare/arguments.js';
 import { type Cell, type CellOptions, cell, type Workload } from './compare/cells.js';
 import { CONTENDERS } from './compare/contender.js';
 import type { Count, Target } from './compare/end.js';
@@ -127,12 +128,6 @@ class Pair {
     this.client.kill();
     this.server.kill();
   }
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
 }
 
 async function main(): Promise<void> {

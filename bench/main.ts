@@ -9,6 +9,7 @@
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { positive } from './compare/arguments.js';
 import { compareResults, readResult } from './against/files.js';
 import { measureAgainst } from './against/measure.js';
 import { PEERS } from './compare/contender.js';
@@ -18,10 +19,13 @@ import { matrix } from './compare/matrix.js';
 import { nameOf, table } from './compare/report.js';
 import { type Row, rowsNamed } from './compare/rows.js';
 import { runBench } from './compare/run.js';
+import type { Settling } from './compare/settle.js';
 
 /** Without a say: enough for a look; enough for the sign test to tell a change from noise. */
 const ROUNDS = 5;
 const AGAINST_ROUNDS = 8;
+/** Most that the warm-up of a cell may take. */
+const SETTLE_SECONDS = 5;
 
 interface Arguments {
   readonly rounds?: number;
@@ -33,12 +37,6 @@ interface Arguments {
   readonly counters?: true;
   readonly against?: string;
   readonly compare?: readonly string[];
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
 }
 
 /** @throws InvalidArgumentError for a peer that is not known */
@@ -106,6 +104,11 @@ async function main(): Promise<void> {
     process.stdout.write(`${compareResults(before!, after!, style)}\n`);
     return;
   }
+  const onSettled = (cell: string, { seconds: time, settled }: Settling): void => {
+    const how = settled ? 'warm after' : 'did not settle in';
+    process.stderr.write(`\n${cell}: ${how} ${time.toFixed(1)} s`);
+  };
+  const common = { rounds, seconds, onRound, settleSeconds: SETTLE_SECONDS, onSettled };
   const skipped: Record<string, string> = {};
   const onSkipped = (contender: string, why: string): void => {
     skipped[contender] = why;
@@ -120,7 +123,7 @@ async function main(): Promise<void> {
     process.exitCode = 1;
   };
   if (revision !== undefined) {
-    const run = { rounds, seconds, rows, onRound, onSkipped };
+    const run = { ...common, rows, onSkipped };
     const result = await measureAgainst(revision, run, style);
     process.stderr.write('\n');
     process.stdout.write(`${result.report}\n`);
@@ -128,7 +131,7 @@ async function main(): Promise<void> {
     return;
   }
   const chosen = against(rows, peers);
-  const run = { rounds, seconds, rows: chosen, onRound, onSkipped, onFailed };
+  const run = { ...common, rows: chosen, onSkipped, onFailed };
   const summaries = await runBench(run);
   process.stderr.write('\n');
   process.stdout.write(`${markdown ? matrix(summaries) : table(summaries)}\n`);

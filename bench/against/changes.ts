@@ -27,7 +27,7 @@ export interface Change {
 export function changesOf(summaries: readonly Summary[]): Change[] {
   return summaries.flatMap(({ label, unit, measurements, rivals }) => {
     const before = rivals[0]?.measurements;
-    if (before === undefined) return [];
+    if (before === undefined || before.length * measurements.length === 0) return [];
     const isRate = unit === 'GB/s' || unit === 'M/s';
     const of = (what: string, value: (m: Measurement) => number, upIsBetter: boolean): Change =>
       change(label, what, before.map(value), measurements.map(value), upIsBetter);

@@ -24,7 +24,9 @@ export function matrix(summaries: readonly Summary[]): string {
   return layOut(headings, lines, 'markdown');
 }
 
-function ownCells({ label, unit, measurements, verdicts, rivals }: Summary): string[] {
+function ownCells(summary: Summary): string[] {
+  const { label, unit, measurements, verdicts, rivals, failure } = summary;
+  if (failure !== undefined) return [label, failure, '', ''];
   const of = (what: string): Verdict | undefined => verdicts.find((each) => each.what === what);
   const tail = of('p99/p50');
   const value = of(unit);
@@ -44,7 +46,7 @@ function cpuVerdict(rivals: readonly RivalSummary[]): string {
 
 function rivalCell(rival: RivalSummary | undefined): string {
   if (rival === undefined) return '';
-  if (rival.failure !== undefined) return 'could not run';
+  if (rival.failure !== undefined) return rival.failure;
   const verdict = rival.verdicts.find(({ what }) => what === 'ratio');
   const ratio = verdict === undefined ? figure(median(rival.ratios)) : judged(verdict);
   const more = rival.verdicts.find(({ what }) => what === 'more us');

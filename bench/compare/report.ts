@@ -40,6 +40,9 @@ export function layOut(
 
 function linesOf(summary: Summary): string[][] {
   const { label, ours, measurements, verdicts, rivals } = summary;
+  if (summary.failure !== undefined) {
+    return [[label, nameOf(ours.contender), summary.failure, '', '', '', '']];
+  }
   const own = [label, nameOf(ours.contender), ...figures(summary, measurements), '', say(verdicts)];
   return [own, ...rivals.map((rival) => rivalLine(summary, rival))];
 }
@@ -48,7 +51,7 @@ function rivalLine(summary: Summary, rival: RivalSummary): string[] {
   const { contender, measurements, ratios, verdicts, cell } = rival;
   const name = nameOf(contender) + difference(summary.ours, cell);
   if (rival.failure !== undefined) {
-    return ['', name, 'none', '', '', '', `could not run: ${rival.failure}`];
+    return ['', name, 'none', '', '', '', rival.failure];
   }
   return ['', name, ...figures(summary, measurements), range(ratios), say(verdicts)];
 }

@@ -1,4 +1,5 @@
 /** What is measured, against whom, and what is aimed at: the lines of the report as a table. */
+import { named } from './arguments.js';
 import {
   type Arrangement,
   type Cell,
@@ -378,6 +379,5 @@ export const ROWS: readonly Row[] = [
 
 /** Rows whose label contains one of the texts, whatever its case; in the order of the report. */
 export function rowsNamed(texts: readonly string[]): Row[] {
-  const wanted = texts.map((text) => text.toLowerCase());
-  return ROWS.filter(({ label }) => wanted.some((text) => label.toLowerCase().includes(text)));
+  return named(ROWS, texts);
 }

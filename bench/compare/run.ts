@@ -3,6 +3,7 @@ import { MissingPeer } from '../peers/build.js';
 import type { Cell, Measurement } from './cells.js';
 import { CONTENDERS, PEERS, type Pair } from './contender.js';
 import type { Row } from './rows.js';
+import { settle, type Settling } from './settle.js';
 import { type Summary, summarize } from './summary.js';
 
 /** Opens a contender's processes on two addresses. */
@@ -16,6 +17,10 @@ export interface RunOptions {
   /** The first three numbers of the local addresses; default 127.0.0. */
   readonly network?: string;
   readonly open?: Open;
+  /** Most that the warm-up of a cell may take, until it settles; left out, it is one short run. */
+  readonly settleSeconds?: number;
+  /** A cell has warmed up, or has not: then it has no figures. */
+  readonly onSettled?: (cell: string, settling: Settling) => void;
   readonly onRound?: (round: number) => void;
   /** A contender does not take part, as a package is not installed: which one. */
   readonly onSkipped?: (contender: string, why: string) => void;
@@ -23,7 +28,7 @@ export interface RunOptions {
   readonly onFailed?: (contender: string, why: string) => void;
 }
 
-/** The first round warms every cell up and does not count. */
+/** The first round warms every cell up, in windows as long as that, and does not count. */
 const WARM_UP_SECONDS = 0.2;
 
 const openKnown: Open = (contender, local, remote) => CONTENDERS[contender]!.open(local, remote);
@@ -33,7 +38,7 @@ const openKnown: Open = (contender, local, remote) => CONTENDERS[contender]!.ope
  * @throws Error of one of ours that could not run, or of a peer without `onFailed`
  */
 export async function runBench(options: RunOptions): Promise<Summary[]> {
-  const { rounds, seconds, rows, onRound } = options;
+  const { rounds, seconds, rows, onRound, settleSeconds = 0 } = options;
   const cells = new Map<string, Cell>();
   for (const { ours, rivals } of rows) {
     cells.set(ours.name, ours);
@@ -45,10 +50,19 @@ export async function runBench(options: RunOptions): Promise<Summary[]> {
   const onError = (contender: string, error: unknown): void => {
     if (options.onFailed === undefined || !PEERS.includes(contender)) throw error;
     const why = error instanceof Error ? error.message : String(error);
-    failures.set(contender, why);
+    failures.set(contender, `could not run: ${why}`);
     options.onFailed(contender, why);
     pairs.get(contender)?.kill();
     pairs.delete(contender);
+  };
+  const warm = async (pair: Pair, cell: Cell): Promise<void> => {
+    const time = Math.min(seconds / 2, WARM_UP_SECONDS);
+    const window = async (): Promise<number> => (await pair.measure(cell, time)).value;
+    const settling = await settle(window, cell.workload === 'idle' ? 0 : settleSeconds);
+    if (settleSeconds === 0 || cell.workload === 'idle') return;
+    options.onSettled?.(cell.name, settling);
+    if (settling.settled) return;
+    failures.set(cell.name, `did not settle in ${settling.seconds.toFixed(1)} s`);
   };
   try {
     await openAll(
@@ -61,12 +75,14 @@ export async function runBench(options: RunOptions): Promise<Summary[]> {
     for (let round = 0; round <= rounds; round++) {
       onRound?.(round);
       for (const each of round % 2 === 0 ? order : order.toReversed()) {
-        const time = round === 0 ? Math.min(seconds / 2, WARM_UP_SECONDS) : seconds;
         const pair = pairs.get(each.contender);
-        if (pair === undefined) continue;
+        if (pair === undefined || failures.has(each.name)) continue;
         try {
-          const measurement = await pair.measure(each, time);
-          if (round > 0) results.set(each.name, [...(results.get(each.name) ?? []), measurement]);
+          if (round === 0) await warm(pair, each);
+          else {
+            const measurement = await pair.measure(each, seconds);
+            results.set(each.name, [...(results.get(each.name) ?? []), measurement]);
+          }
         } catch (error) {
           onError(each.contender, error);
         }

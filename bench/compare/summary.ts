@@ -30,6 +30,8 @@ export interface Summary {
   readonly label: string;
   readonly unit: Unit;
   readonly ours: Cell;
+  /** Why there are no measurements. */
+  readonly failure?: string;
   readonly measurements: readonly Measurement[];
   readonly verdicts: readonly Verdict[];
   readonly rivals: readonly RivalSummary[];
@@ -44,7 +46,7 @@ export function cpuPerGib({ cpuSeconds, bytes }: Measurement): number {
 
 /**
  * @param measured of a cell, by its name
- * @param failures why a contender could not run, by its name: its rows say so
+ * @param failures why a contender could not run, or a cell has no figures, by its name
  */
 export function summarize(
   row: Row,
@@ -53,12 +55,17 @@ export function summarize(
 ): Summary {
   const measurements = measured(row.ours.name);
   const rivals = row.rivals.flatMap((rival) => {
-    const failure = failures.get(rival.cell.contender);
+    const { contender, name } = rival.cell;
+    const failure = failures.get(contender) ?? failures.get(name);
     if (failure !== undefined) return [failedRival(rival.cell, failure)];
     const theirs = measured(rival.cell.name);
     return theirs.length === 0 ? [] : [summarizeRival(row, rival, measurements, theirs)];
   });
   const { label, unit, ours } = row;
+  const failure = failures.get(ours.name);
+  if (failure !== undefined) {
+    return { label, unit, ours, failure, measurements: [], rivals: [], verdicts: [] };
+  }
   return { label, unit, ours, measurements, rivals, verdicts: ownVerdicts(row, measurements) };
 }
 

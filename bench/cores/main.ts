@@ -10,7 +10,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { positive } from '../compare/arguments.js';
 import { figure, layOut, range } from '../compare/report.js';
 import { median } from '../compare/statistics.js';
 import { type Job, MODES, type Mode, type Result } from './job.js';
@@ -101,12 +102,6 @@ async function message(child: ChildProcess): Promise<unknown> {
     ended.catch(() => undefined);
     abort.abort();
   }
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
 }
 
 async function main(): Promise<void> {

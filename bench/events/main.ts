@@ -6,7 +6,8 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { positive } from '../compare/arguments.js';
 import { AllocationCount } from '../allocation.js';
 import { describeRun } from '../compare/describe-run.js';
 import { layOut } from '../compare/report.js';
@@ -64,12 +65,6 @@ export function eventsTable(costs: readonly Cost[], style: 'text' | 'markdown'):
     return [name, ...own.map((cost) => median(cost.nanoseconds).toFixed(1)), bytes];
   });
   return layOut(headings, lines, style);
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
 }
 
 async function main(): Promise<void> {

@@ -3,16 +3,11 @@
  *
  *   npm run bench:flood -- [--rate N] [--seconds S] [--network A.B.C]
  */
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { positive } from '../compare/arguments.js';
 import { ROCE_UDP_PORT } from 'dapl/providers/softroce';
 import { FLOOD_KINDS, type FloodKind } from './datagrams.js';
 import { runFlood, type Sample } from './run.js';
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0 && value < Infinity)) throw new InvalidArgumentError('a number above 0');
-  return value;
-}
 
 function row(what: string, sample: Sample, seconds: number): string {
   const cells = [

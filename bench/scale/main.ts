@@ -7,7 +7,8 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { positive } from '../compare/arguments.js';
 import { Peer } from './peer.js';
 import type { Answer, Memory, Shape, Work } from './protocol.js';
 import { type Idle, type Sharing, type ShapeResult, report } from './report.js';
@@ -161,12 +162,6 @@ async function measureSharing(pair: Pair, spread: number, seconds: number): Prom
     senderNs: ((run.cpuSeconds - warm.cpuSeconds) / work.count) * 1e9,
     receiverNs: ((served.cpuSeconds - begun.cpuSeconds) / all) * 1e9,
   };
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
 }
 
 interface Arguments {

@@ -7,7 +7,8 @@
  * A row is worse where the sign test says so in each count.
  */
 import { pathToFileURL } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { positive } from '../compare/arguments.js';
 import { type Change, changesOf, changeTable } from '../against/changes.js';
 import { runBench } from '../compare/run.js';
 import { openOnOne, SLOT_ROWS } from './rows.js';
@@ -18,12 +19,6 @@ interface Options {
   readonly counts: number;
   readonly only: readonly string[];
   readonly markdown?: true;
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
 }
 
 /** Figures that are worse in every count. */

@@ -8,7 +8,8 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { named, positive } from '../compare/arguments.js';
 import { countersTable } from '../compare/counted.js';
 import { describeRun } from '../compare/describe-run.js';
 import { matrix } from '../compare/matrix.js';
@@ -28,12 +29,6 @@ interface Arguments {
   readonly json?: string;
 }
 
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
-}
-
 const program = new Command('bench:sockets')
   .description(
     'rsockets and SDP over softroce beside sockets of Node, between two processes on loopback',
@@ -46,9 +41,7 @@ const program = new Command('bench:sockets')
   .option('--json <file>', 'writes all measurements')
   .parse();
 const { rounds, seconds, only, markdown, counters, json } = program.opts<Arguments>();
-const rows = ROWS.filter(({ label }) =>
-  only.some((text) => label.toLowerCase().includes(text.toLowerCase())),
-);
+const rows = named(ROWS, only);
 if (rows.length === 0) program.error(`no row is called "${only.join('" or "')}"`);
 const summaries = await runBench({
   rounds: Math.ceil(rounds),

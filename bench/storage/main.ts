@@ -16,6 +16,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
+import { positive } from '../compare/arguments.js';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { type Disk, ISCSI_PORT, openDisk } from '../../samples/iser/index.js';
@@ -37,12 +38,6 @@ interface Given {
   readonly own: boolean;
   readonly shm: boolean;
   readonly json?: string;
-}
-
-function positive(text: string): number {
-  const value = Number(text);
-  if (!(value > 0 && value < Infinity)) throw new InvalidArgumentError('a number above 0');
-  return value;
 }
 
 function peer(text: string, before: readonly Contender[]): readonly Contender[] {
