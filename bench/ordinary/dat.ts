@@ -1,7 +1,7 @@
 /** A program of DAT: endpoints whose completions are a stream, `ep.completions$`. */
-import { DatDto, DatDtoStatus, type Ep, type Ia, type LmrSegment, openIa } from 'dapl';
+import { DatDto, DatDtoStatus, type Ep, type Ia, type LmrSegment } from 'dapl';
 import { established } from '../compare/connection.js';
-import { provider } from '../compare/provider.js';
+import type { OwnAdapter } from './adapter.js';
 import { Inbox, type Job, type Link, type Program } from './link.js';
 
 const CONN_QUAL = 7600;
@@ -58,16 +58,13 @@ class DatLink implements Link {
 }
 
 export class DatProgram implements Program {
-  private ia: Ia | undefined;
-
   constructor(
-    private readonly isShared: boolean,
-    private readonly local: string,
+    private readonly adapter: OwnAdapter,
     private readonly remote: string,
   ) {}
 
   async listen(job: Job, take: (link: Link) => void): Promise<number> {
-    const ia = await this.adapter();
+    const ia = await this.adapter.open();
     ia.createPsp({ connQual: CONN_QUAL }).requests$.subscribe(({ cr }) => {
       const link = new DatLink(ia, job);
       cr?.accept(link.ep);
@@ -77,7 +74,7 @@ export class DatProgram implements Program {
   }
 
   async connect(job: Job, port: number): Promise<Link> {
-    const link = new DatLink(await this.adapter(), job);
+    const link = new DatLink(await this.adapter.open(), job);
     const done = established(link.ep);
     const where = { address: this.remote, connQual: port, timeoutMs: CONNECT_TIMEOUT_MS };
     link.ep.connect(where);
@@ -86,16 +83,10 @@ export class DatProgram implements Program {
   }
 
   counters(): Readonly<Record<string, number>> | undefined {
-    return this.ia?.deviceCounters();
+    return this.adapter.counters();
   }
 
   async close(): Promise<void> {
-    await this.ia?.close('abrupt');
-  }
-
-  private async adapter(): Promise<Ia> {
-    const options = { addresses: [this.local], ...(!this.isShared && { shm: false }) };
-    this.ia ??= await openIa(provider(options));
-    return this.ia;
+    await this.adapter.close();
   }
 }

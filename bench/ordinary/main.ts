@@ -7,7 +7,8 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
+import { named, positive } from '../compare/arguments.js';
 import { changeTable, conclusion } from '../against/changes.js';
 import { buildWorktree } from '../against/worktree.js';
 import { describeRun, type RunDescription } from '../compare/describe-run.js';
@@ -41,12 +42,6 @@ const FULL: Times = { rounds: 9, seconds: 0.25, settleSeconds: 8 };
 const QUICK: Times = { rounds: 5, seconds: 0.2, settleSeconds: 3 };
 const SHORT: Times = { rounds: 1, seconds: 0.05, settleSeconds: 0.1 };
 
-function positive(text: string): number {
-  const value = Number(text);
-  if (value > 0 && Number.isFinite(value)) return value;
-  throw new InvalidArgumentError('a positive number is due.');
-}
-
 function parse(): { given: Arguments; options: RunOptions } {
   const program = new Command('bench:ordinary')
     .description('programs with their defaults, beside sockets of Node, where people run them')
@@ -68,10 +63,7 @@ function parse(): { given: Arguments; options: RunOptions } {
   const unknown = labels.find((label) => !PLACES.some((each) => each.label === label));
   if (unknown !== undefined) program.error(`no place is called "${unknown}"`);
   const all: readonly Row[] = short ? shortRows() : ROWS;
-  const rows = all.filter(({ label, isQuick }) => {
-    const isNamed = only.some((text) => label.toLowerCase().includes(text.toLowerCase()));
-    return isNamed && (!quick || isQuick);
-  });
+  const rows = named(all, only).filter(({ isQuick }) => !quick || isQuick);
   if (rows.length === 0) program.error(`no row is called "${only.join('" or "')}"`);
   const places = PLACES.filter(({ label, isQuick }) => {
     return labels.includes(label) && (!quick || place !== undefined || isQuick);

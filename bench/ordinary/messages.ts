@@ -54,7 +54,7 @@ export function ipcLink(channel: ChildProcess | NodeJS.Process): Link {
         );
       }),
     receive: () => inbox.receive(),
-    close: async () => void channel.disconnect!(),
+    close: async () => void channel.disconnect(),
   };
 }
 

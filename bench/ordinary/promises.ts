@@ -8,91 +8,84 @@ const DEFAULT_BYTES = 16_384;
 /** Each side has an address of its own. */
 const PORT = 7000;
 
+/** How messages go over a connection. */
+export interface Way {
+  offer(): object;
+  accept(): object;
+  link(conn: Connection): Link;
+}
+
+const RAW: Way = {
+  offer: () => ({}),
+  accept: () => ({}),
+  link: (conn) => ({
+    send: (message) => conn.send(message),
+    receive: async () => (await conn.receive()).bytes,
+    close: () => conn.close(),
+  }),
+};
+
 export interface EasyOptions {
-  readonly isChannel: boolean;
-  /** Through shared memory, as without a word; else over UDP. */
+  /** Default: a message is a send. */
+  readonly way?: Way | undefined;
+  /** Through shared memory, as without a word; else over UDP, by the own address. */
   readonly isShared: boolean;
-  readonly polling?: 'event' | 'adaptive';
-  /** The client names its own address, for there are no others of loopback to choose from. */
-  readonly isAddressed: boolean;
+  readonly polling?: 'event' | 'adaptive' | undefined;
 }
 
 export class EasyProgram implements Program {
   private listener: Listener | undefined;
   private conn: Connection | undefined;
+  private readonly way: Way;
 
   constructor(
     private readonly options: EasyOptions,
     private readonly local: string,
     private readonly remote: string,
-  ) {}
+  ) {
+    this.way = options.way ?? RAW;
+  }
 
   async listen(job: Job, take: (link: Link) => void): Promise<number> {
-    const { channel } = await this.module();
-    const announced = this.options.isChannel ? channel.acceptChannel() : {};
-    const common = await this.common(job);
-    const listener = await listen({ address: this.local, port: PORT, ...common, ...announced });
+    const options = { ...(await this.common(job)), ...this.way.accept() };
+    const listener = await listen({ address: this.local, port: PORT, ...options });
     this.listener = listener;
-    this.accept(listener, take).catch((error: unknown) =>
-      process.stderr.write(`${String(error)}\n`),
-    );
-    return listener.port;
+    const accept = async (): Promise<void> => {
+      for await (const conn of listener) {
+        this.conn = conn;
+        take(this.way.link(conn));
+      }
+    };
+    accept().catch((error: unknown) => process.stderr.write(`${String(error)}\n`));
+    return PORT;
   }
 
   async connect(job: Job, port: number): Promise<Link> {
-    const { channel } = await this.module();
-    const announced = this.options.isChannel ? channel.offerChannel() : {};
-    const common = await this.common(job);
-    const conn = await connect({ address: this.remote, port, ...common, ...announced });
-    this.conn = conn;
-    return this.linkOf(conn);
+    const options = { ...(await this.common(job)), ...this.way.offer() };
+    this.conn = await connect({ address: this.remote, port, ...options });
+    return this.way.link(this.conn);
   }
 
   counters(): Readonly<Record<string, number>> | undefined {
-    return this.conn?.ia.deviceCounters();
+    // The adapter goes with the last connection.
+    return this.conn?.isOpen ? this.conn.ia.deviceCounters() : undefined;
   }
 
   async close(): Promise<void> {
     await this.listener?.close();
   }
 
-  private async accept(listener: Listener, take: (link: Link) => void): Promise<void> {
-    for await (const conn of listener) {
-      this.conn = conn;
-      take(await this.linkOf(conn));
-    }
-  }
-
-  private async linkOf(conn: Connection): Promise<Link> {
-    if (!this.options.isChannel) {
-      return {
-        send: (message) => conn.send(message),
-        receive: async () => (await conn.receive()).bytes,
-        close: () => conn.close(),
-      };
-    }
-    const { channel } = await this.module();
-    return channel.channel(conn);
-  }
-
-  /** Programs of connections do not load channels. */
-  private async module(): Promise<{ channel: typeof import('dapl/flow/channel') }> {
-    const none = {} as typeof import('dapl/flow/channel');
-    return { channel: this.options.isChannel ? await import('dapl/flow/channel') : none };
-  }
-
   private async common({ bytes }: Job): Promise<object> {
-    const { isShared, isChannel, polling, isAddressed } = this.options;
-    const isLong = bytes > DEFAULT_BYTES && !isChannel;
+    const { isShared, way, polling } = this.options;
     return {
-      ...(isLong && { receives: { bufferBytes: bytes } }),
+      ...(bytes > DEFAULT_BYTES && way === undefined && { receives: { bufferBytes: bytes } }),
       ...(polling !== undefined && { polling }),
-      ...((!isShared || isAddressed) && { provider: await onAddress(this.local, isShared) }),
+      ...(!isShared && { provider: await overUdp(this.local) }),
     };
   }
 }
 
-async function onAddress(local: string, isShared: boolean): Promise<object> {
+async function overUdp(local: string): Promise<object> {
   const { softroce } = await import('dapl/providers/softroce');
-  return softroce({ addresses: [local], ...(!isShared && { shm: false }) });
+  return softroce({ addresses: [local], shm: false });
 }

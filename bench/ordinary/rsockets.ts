@@ -1,23 +1,20 @@
 /** Programs over the sockets of `dapl/ulp/socket`, with rsockets beneath. */
-import { type Ia, openIa } from 'dapl';
 import { rsocket } from 'dapl/ulp/rsocket';
 import { createConnection, createServer, type RdmaServer } from 'dapl/ulp/socket';
-import { provider } from '../compare/provider.js';
+import type { OwnAdapter } from './adapter.js';
 import type { Job, Link, Program } from './link.js';
 import { connected, SocketLink } from './sockets.js';
 
 export class RsocketProgram implements Program {
-  private ia: Ia | undefined;
   private server: RdmaServer | undefined;
 
   constructor(
-    private readonly isShared: boolean,
-    private readonly local: string,
+    private readonly adapter: OwnAdapter,
     private readonly remote: string,
   ) {}
 
   async listen(_job: Job, take: (link: Link) => void): Promise<number> {
-    const protocol = rsocket(await this.adapter());
+    const protocol = rsocket(await this.adapter.open());
     const server = createServer({ protocol }, (socket) => take(new SocketLink(socket)));
     this.server = server;
     await new Promise<void>((resolve, reject) => {
@@ -27,22 +24,16 @@ export class RsocketProgram implements Program {
   }
 
   async connect(_job: Job, port: number): Promise<Link> {
-    const protocol = rsocket(await this.adapter());
+    const protocol = rsocket(await this.adapter.open());
     return connected(createConnection({ protocol, host: this.remote, port }));
   }
 
   counters(): Readonly<Record<string, number>> | undefined {
-    return this.ia?.deviceCounters();
+    return this.adapter.counters();
   }
 
   async close(): Promise<void> {
     this.server?.close();
-    await this.ia?.close('abrupt');
-  }
-
-  private async adapter(): Promise<Ia> {
-    const options = { addresses: [this.local], ...(!this.isShared && { shm: false }) };
-    this.ia ??= await openIa(provider(options));
-    return this.ia;
+    await this.adapter.close();
   }
 }

@@ -68,7 +68,8 @@ export async function runOrdinary(options: RunOptions): Promise<Outcome> {
     }
     const site = await place.open();
     try {
-      for (const row of [CONTROL, ...options.rows]) {
+      const control = options.rounds > 1 ? [CONTROL] : [];
+      for (const row of [...control, ...options.rows]) {
         const programs = programsOf(row, place.group, options);
         if (programs.length === 0) continue;
         options.onProgress?.(`${place.label}: ${row.label}`);
@@ -138,7 +139,7 @@ class RowRun {
       lift();
       flow?.kill();
     }
-    for (const member of members) await this.attempt(member, () => member.team!.close());
+    await Promise.all(members.map((each) => this.attempt(each, () => each.team!.close())));
   }
 
   private async measure({ team, samples }: Member, flow: Team | undefined): Promise<void> {

@@ -1,16 +1,22 @@
-/** Rows that show that everything works: each program once, and each place. */
+/** Rows that show that everything works: each program and peer once, and each place and row. */
 import { type Row, ROWS } from './rows.js';
 
-/** Where there is more than one row, that of these programs. */
-const ELSEWHERE = ['easy-shm', 'easy-udp', 'tcp'];
+/** Where a row is not the first of its programs. */
+const FEW = ['easy-shm', 'easy-udp', 'tcp'];
 
-/** Each row where the machine is idle, with all its programs; elsewhere few programs and rows. */
+/** The first row with all its programs, and relays; of the others, and elsewhere, few. */
 export function shortRows(): Row[] {
-  return ROWS.map((row, i) => {
-    const { idle = [], net = [], busy = [], flow = [] } = row.programs;
-    const isFirst = i === 0;
-    const some = (programs: readonly string[]): string[] =>
-      isFirst ? programs.filter((each) => ELSEWHERE.includes(each)) : [];
-    return { ...row, programs: { idle, busy: some(busy), net: some(net), flow } };
+  const [first, ...others] = ROWS as [Row, ...Row[]];
+  const few = (programs: readonly string[] = []): string[] =>
+    FEW.filter((each) => programs.includes(each));
+  const { idle = [], busy, net } = first.programs;
+  const rest = others.map((row) => {
+    const own = row.programs.idle ?? [];
+    const isRelayed = own.includes('relays');
+    return {
+      ...row,
+      programs: { idle: isRelayed ? own : few(own).slice(0, 1), flow: few(row.programs.flow) },
+    };
   });
+  return [{ ...first, programs: { idle, busy: few(busy), net: few(net) } }, ...rest];
 }

@@ -49,8 +49,10 @@ export function control(
   const [one, other] = ['again', 'tcp'].map((program) =>
     find(results, { place, row: CONTROL.label }, program),
   );
-  const ratio = one && other ? median(ratios('mean', one, other)) : NaN;
-  return { ratio, isMeasurable: ratio >= SAME.least && ratio <= SAME.most };
+  if (one === undefined || other === undefined) return { ratio: NaN, isMeasurable: false };
+  const ratio = median(ratios('mean', one, other));
+  const isSame = ratio >= SAME.least && ratio <= SAME.most;
+  return { ratio, isMeasurable: isSame && isSettled(one) && isSettled(other) };
 }
 
 /** A figure counts only if its program had warmed up. */

@@ -4,6 +4,7 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serveCalls } from '../compare/serve.js';
 import { settle } from '../compare/settle.js';
+import type { OwnAdapter } from './adapter.js';
 import type { Job, Program } from './link.js';
 import type { Relay } from './relays.js';
 import { together, type Usage, usage } from './usage.js';
@@ -48,13 +49,18 @@ const OPENERS: Readonly<Record<string, Open>> = {
   channel: openEasy,
   rsocket: async (flags) => {
     const { RsocketProgram } = await import('./rsockets.js');
-    return new RsocketProgram(!flags.includes('udp'), local, remote);
+    return new RsocketProgram(await adapter(flags), remote);
   },
   dat: async (flags) => {
     const { DatProgram } = await import('./dat.js');
-    return new DatProgram(!flags.includes('udp'), local, remote);
+    return new DatProgram(await adapter(flags), remote);
   },
 };
+
+async function adapter(flags: readonly string[]): Promise<OwnAdapter> {
+  const { OwnAdapter } = await import('./adapter.js');
+  return new OwnAdapter(!flags.includes('udp'), local);
+}
 
 async function openNode(which: 'tcp' | 'unix'): Promise<Program> {
   const { NodeProgram } = await import('./sockets.js');
@@ -64,9 +70,9 @@ async function openNode(which: 'tcp' | 'unix'): Promise<Program> {
 async function openEasy(flags: readonly string[]): Promise<Program> {
   const { EasyProgram } = await import('./promises.js');
   const polling = (['event', 'adaptive'] as const).find((each) => flags.includes(each));
-  const isShared = !flags.includes('udp');
-  const options = { isChannel: kind.startsWith('channel'), isShared, isAddressed: !isShared };
-  return new EasyProgram({ ...options, ...(polling && { polling }) }, local, remote);
+  const way = kind.startsWith('channel') ? (await import('./channels.js')).CHANNEL : undefined;
+  const options = { way, isShared: !flags.includes('udp'), polling };
+  return new EasyProgram(options, local, remote);
 }
 
 /** The child of a client over IPC. */
