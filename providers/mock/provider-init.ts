@@ -52,7 +52,7 @@ export function optionsOf(iaParams: string): MockOptions {
   const mtuBytes = integerOption(params, 'mtuBytes');
   const seed = integerOption(params, 'seed');
   return {
-    fabric: namedFabric(params.options.get('fabric') ?? DEFAULT_FABRIC, seed),
+    fabric: namedFabric(params.options.fabric ?? DEFAULT_FABRIC, seed),
     address,
     ...(mtuBytes !== undefined && { mtuBytes }),
   };

@@ -26,13 +26,13 @@ export function optionsOf(iaParams: string): SoftroceOptions {
   checkValue('the port number', portNumber, PORT_NUMBER, einval);
   const udpPort = integerOption(params, 'udpPort');
   const mtuBytes = integerOption(params, 'mtuBytes');
-  const port = params.options.get('port');
-  const icrcCheck = params.options.get('icrcCheck');
+  const port = params.options.port;
+  const icrcCheck = params.options.icrcCheck;
   checkValue('port', port, SOCKET_PORT, einval);
   checkValue('icrcCheck', icrcCheck, ICRC_CHECK, einval);
-  const shm = params.options.get('shm');
+  const shm = params.options.shm;
   checkValue('shm', shm, ON_OR_OFF, einval);
-  const shared = params.options.get('shared');
+  const shared = params.options.shared;
   checkValue('shared', shared, ON_OR_OFF, einval);
   return {
     addresses: localAddresses('ia_params', where.split(',').filter(Boolean)),

@@ -22,7 +22,7 @@ export function optionsOf(iaParams: string): VerbsOptions {
   if (!/^\d{1,3}$/.test(portText)) throw einval('port', portText, 'a number, 0 for any');
   const port = Number(portText);
   const gidIndex = integerOption(params, 'gidIndex');
-  const polling = params.options.get('polling');
+  const polling = params.options.polling;
   return checkOptions({
     ...(isIP(where) === 0 ? { device: where } : { address: where }),
     ...(port !== 0 && { port }),

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { newPortCounters, PORT_COUNTERS, readIaParams } from 'dapl/spi';
+import { integerOption, newPortCounters, PORT_COUNTERS, readIaParams } from 'dapl/spi';
 
 describe('ia_params', () => {
   it('name the options that there are, or say that there are none', () => {
@@ -11,6 +11,20 @@ describe('ia_params', () => {
       code: 'EINVAL',
       message: 'ia_params "mtu=3": there are no options',
     });
+  });
+
+  it('give options as properties: those that are given, and no others', () => {
+    const params = readIaParams('eth0 0 port=native toString=2', ['port', 'toString', 'valueOf']);
+    const { words, options } = params;
+    assert.deepEqual(words, ['eth0', '0']);
+    assert.deepEqual({ ...options }, { port: 'native', toString: '2' });
+    assert.equal(options.port, 'native');
+    assert.equal(options.valueOf, undefined);
+    assert.equal(integerOption(params, 'toString'), 2);
+    assert.equal(integerOption(params, 'valueOf'), undefined);
+    assert.equal(Object.isFrozen(options), true);
+    assert.throws(() => readIaParams('port=a port=b', ['port']), /port is given twice/);
+    assert.throws(() => readIaParams('port=a eth0', ['port']), /words come before options/);
   });
 });
 
