@@ -44,7 +44,10 @@ export interface ConnectionOptions {
   readonly receives?: ReceiveOptions;
   /** Requests posted at a time, 1 to 65535; more wait for their turn. Default 32. */
   readonly requests?: number;
-  /** The longest message that is sent; default `receives.bufferBytes`: the peer's is not known. */
+  /**
+   * The longest message that is sent, as far as the device sends such; default
+   * `receives.bufferBytes`: the peer's is not known.
+   */
   readonly maxMessageBytes?: number;
   /**
    * A silent peer is asked for a sign of life after so many milliseconds: 0 (never) or 10 to
@@ -145,7 +148,11 @@ export function planOf(operation: string, ia: Ia, options: ConnectionOptions): C
     bufferBytes,
     lend,
     requests,
-    maxMessageBytes: options.maxMessageBytes ?? bufferBytes,
+    maxMessageBytes: Math.min(
+      options.maxMessageBytes ?? bufferBytes,
+      attributes?.maxMessageBytes ?? Infinity,
+      ia.core.context.device.attributes.maxMessageBytes,
+    ),
     polling: options.polling ?? 'event',
     attributes: {
       keepAliveMs: keepAliveMs ?? DEFAULTS.keepAliveMs,

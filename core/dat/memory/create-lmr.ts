@@ -22,7 +22,7 @@ import {
 } from './lmr-options.js';
 import { checkMemory } from './memory-source.js';
 import { shareMemory } from './shared-memory.js';
-import { mostRegionBytes } from './view-limit.js';
+import { checkRegistrable, mostRegionBytes } from './view-limit.js';
 
 /** Memory that `createLmr` takes. */
 export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;
@@ -110,6 +110,7 @@ function register(
   onFreed?: () => void,
 ): Lmr {
   const { pz, privileges, zeroBased } = options;
+  checkRegistrable(operation, core.context.device, bytes.byteLength);
   const access = accessOf(privileges) | bindAccess(core);
   const region = spiCall({ operation, value: bytes.byteLength, map: OUT_OF.regions }, () =>
     zeroBased

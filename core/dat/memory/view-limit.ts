@@ -11,6 +11,18 @@ export function mostRegionBytes({ attributes }: Device): number {
   return Math.min(attributes.maxMemoryRegionBytes, MOST_VIEW_BYTES);
 }
 
+/** @throws DatError DAT_LENGTH_ERROR for more bytes than the device registers in one region */
+export function checkRegistrable(operation: string, device: Device, lengthBytes: number): void {
+  const { maxMemoryRegionBytes } = device.attributes;
+  if (lengthBytes <= maxMemoryRegionBytes) return;
+  throw new DatError('DAT_LENGTH_ERROR', {
+    operation,
+    message: `memory has ${lengthBytes} bytes; a region of this adapter has at most ${maxMemoryRegionBytes}`,
+    hint: 'register parts of it, each a region of its own',
+    value: lengthBytes,
+  });
+}
+
 /** @throws DatError DAT_LENGTH_ERROR for more bytes than one view has */
 export function checkViewable(operation: string, lengthBytes: number): void {
   if (lengthBytes <= MOST_VIEW_BYTES) return;

@@ -91,6 +91,11 @@ export class Link {
     return { address, port };
   }
 
+  /** Bytes of the longest write that the adapter takes. */
+  get maxWriteBytes(): number {
+    return this.ep.query().attributes.maxRdmaBytes;
+  }
+
   connect(address: string, port: number, privateData: Uint8Array): void {
     this.ep.connect({ address, connQual: port, privateData });
   }

@@ -23,6 +23,7 @@ export class Sender {
   /** Bytes of the stream that have been posted. */
   takenBytes = 0;
   private readonly queue: PendingWrite[] = [];
+  private readonly messageBytes: number;
   private readonly list: RemoteSegment;
   private readonly isLittle: boolean;
   private readonly iomapEntry = new Uint8Array(IOMAP_BYTES);
@@ -34,9 +35,10 @@ export class Sender {
     private readonly session: Session,
     private readonly link: Link,
     private readonly memory: ConnectionMemory,
-    private readonly plan: RsocketPlan,
+    plan: RsocketPlan,
     peer: ConnectionData,
   ) {
+    this.messageBytes = Math.min(plan.messageBytes, link.maxWriteBytes);
     this.list = parsed(peer.targetList);
     this.isLittle = !peer.isBigEndian;
   }
@@ -98,8 +100,8 @@ export class Sender {
   }
 
   private sendData(write: PendingWrite): boolean {
-    const { session, link, memory, plan } = this;
-    const bytes = this.fitting(Math.min(write.left, session.sendable, plan.messageBytes));
+    const { session, link, memory, messageBytes } = this;
+    const bytes = this.fitting(Math.min(write.left, session.sendable, messageBytes));
     if (bytes === 0) return false;
     const remote = this.remoteAt(session.target, session.targetOffset);
     write.copyTo(memory.staging, bytes);
@@ -111,7 +113,7 @@ export class Sender {
 
   /** Into an area of the peer, which is told nothing. */
   private writeArea(write: PendingWrite): boolean {
-    const { session, link, memory, plan } = this;
+    const { session, link, memory, messageBytes } = this;
     const at = write.areaOffset as bigint;
     const area = session.findIomap(at);
     if (area === undefined) {
@@ -121,7 +123,7 @@ export class Sender {
       return true;
     }
     const inArea = Number(at - area.offset);
-    const most = Math.min(write.left, area.region.length - inArea, plan.messageBytes);
+    const most = Math.min(write.left, area.region.length - inArea, messageBytes);
     const bytes = session.isWritable ? this.fitting(most) : 0;
     if (bytes === 0) return false;
     const remote = this.remoteAt(area.region, inArea);

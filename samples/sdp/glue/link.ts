@@ -98,6 +98,11 @@ export class Link {
     this.ep.state$.subscribe({ complete: () => this.end(undefined) });
   }
 
+  /** Bytes of the longest read or write that the adapter takes. */
+  get maxRdmaBytes(): number {
+    return this.ep.query().attributes.maxRdmaBytes;
+  }
+
   get requestsFree(): number {
     return this.isOver ? 0 : REQUESTS - this.posted.length;
   }

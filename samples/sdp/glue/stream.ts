@@ -106,8 +106,9 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     opening: Opening,
   ) {
     this.opening = opening;
-    this.areas = new Areas(adapter, plan.areas, plan.areaBytes);
     this.link = new Link(adapter, plan, receiveBytes, this);
+    const areaBytes = Math.min(plan.areaBytes, this.link.maxRdmaBytes);
+    this.areas = new Areas(adapter, plan.areas, areaBytes);
     this.tell('sent', { kind: 'receivesPosted', count: plan.receives });
   }
 
@@ -356,6 +357,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
 
   /** @internal */
   rdmaWrite(bytes: Uint8Array, { address, rkey }: Pick<Advert, 'rkey' | 'address'>): boolean {
+    if (bytes.length > this.link.maxRdmaBytes) return false;
     const lmr = register(this.adapter, bytes, 'own');
     if (lmr === undefined) return false;
     this.tell('sent', { kind: 'rdmaWrite', length: bytes.length, remoteAddress: address, rkey });
