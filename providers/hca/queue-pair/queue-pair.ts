@@ -41,6 +41,7 @@ export abstract class SoftQueuePair
   implements QueuePair, Notifiable, CompletionSource, WindowBinder
 {
   readonly type: QpType;
+  readonly isManagement: boolean;
   readonly domain: Domain;
   readonly memory: QueuePairMemory;
   readonly sendRing: Ring;
@@ -80,6 +81,7 @@ export abstract class SoftQueuePair
     receives?: ReceiveSource,
   ) {
     this.type = init.type;
+    this.isManagement = init.type === QpType.GSI;
     this.domain = init.pd as Domain;
     this.sendCq = init.sendCq as SoftCompletionQueue;
     this.receiveCq = init.receiveCq as SoftCompletionQueue;

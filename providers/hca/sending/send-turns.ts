@@ -13,6 +13,8 @@ const PACKETS_AHEAD = LIMITS.PACKETS_AHEAD.value;
 /** A queue pair, as one that has its turns. */
 export interface Sender {
   readonly destroyed: boolean;
+  /** QP1: its datagrams are few, and connections wait for them. */
+  readonly isManagement: boolean;
   /** Its places in the two queues. */
   responsesScheduled: boolean;
   requestsScheduled: boolean;
@@ -32,6 +34,8 @@ export interface TurnHost {
 export class SendTurns {
   private readonly responders = new TurnQueue<Sender>();
   private readonly requesters = new TurnQueue<Sender>();
+  /** Requesters that send before the others. */
+  private readonly managers = new TurnQueue<Sender>();
   private readonly pacer: Pacer;
 
   constructor(private readonly host: TurnHost) {
@@ -59,34 +63,40 @@ export class SendTurns {
   scheduleRequests(qp: Sender): void {
     if (qp.requestsScheduled) return;
     qp.requestsScheduled = true;
-    this.requesters.push(qp);
+    (qp.isManagement ? this.managers : this.requesters).push(qp);
     this.host.requestPump();
   }
 
   /** Queue pairs whose turn is to come. */
   get waiting(): number {
-    return this.responders.length + this.requesters.length;
+    return this.responders.length + this.requestersWaiting;
+  }
+
+  private get requestersWaiting(): number {
+    return this.managers.length + this.requesters.length;
   }
 
   /**
    * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
-   * but for one burst of requests.
+   * but for one burst of requests: a peer hears what has arrived before it hears of the end (a
+   * DREQ). MADs come before other requests: they are few, and what makes a connection must not
+   * wait for the data of all others.
    * @param returns we send again at once: an ACK can wait for that
    */
   fill(returns: boolean): boolean {
-    const { responders, requesters, pacer, host } = this;
+    const { responders, pacer, host } = this;
     const { burstPackets } = host.parameters;
-    const order = requesters.length > 0 ? pacer.order() : RESPONSES;
+    const order = this.requestersWaiting > 0 ? pacer.order() : RESPONSES;
     if (order !== RESPONSES) {
       if (order === ACKS_AHEAD) this.responseTurns(PACKETS_AHEAD, responders.length);
       this.requestTurn(burstPackets);
-      const left = responders.length === 1 && requesters.length === 0;
+      const left = responders.length === 1 && this.requestersWaiting === 0;
       if (pacer.leavesAck(left && host.tx.waiting === 1, returns)) return false;
     }
     this.responseTurns(burstPackets, Infinity);
     if (responders.length === 0) pacer.responsesLeft();
-    while (requesters.length > 0 && responders.length === 0 && this.requestTurn(burstPackets));
-    return responders.length > 0 || requesters.length > 0;
+    while (this.requestersWaiting > 0 && responders.length === 0 && this.requestTurn(burstPackets));
+    return this.waiting > 0;
   }
 
   /** @param turns how many at most */
@@ -106,14 +116,14 @@ export class SendTurns {
 
   /** Or packets that the port has yet to take. */
   get requestsWait(): boolean {
-    return this.requesters.length + this.host.tx.waiting > 0;
+    return this.requestersWaiting + this.host.tx.waiting > 0;
   }
 
   /** A burst of the requester whose turn it is; false when it may not fit. */
   private requestTurn(burstPackets: number): boolean {
     const { tx, parameters } = this.host;
     if (!tx.hasRoom(parameters.maxSge + 1)) return false;
-    const qp = this.requesters.shift();
+    const qp = (this.managers.length > 0 ? this.managers : this.requesters).shift();
     qp.requestsScheduled = false;
     if (!qp.destroyed && qp.transmitRequests(burstPackets)) this.scheduleRequests(qp);
     return true;
