@@ -40,6 +40,10 @@ export default defineConfig(
         { selector: 'TSEnumDeclaration', message: 'Use an `as const` object.' },
         { selector: 'PrivateIdentifier', message: 'Use `private`.' },
         {
+          selector: 'ReturnStatement > UnaryExpression[operator=void]',
+          message: 'It would hide a promise from the lint: a statement, and then `return`.',
+        },
+        {
           selector:
             ':matches(PropertyDefinition, MethodDefinition)[key.name=/^_/]:not([override=true]), ' +
             'TSParameterProperty > Identifier[name=/^_/]',
@@ -58,6 +62,15 @@ export default defineConfig(
       ],
       // An async method without await is how a synchronous answer meets a Promise contract.
       '@typescript-eslint/require-await': 'off',
+    },
+  },
+  {
+    files: ['{core,plugins,providers,samples}/**/*.ts'],
+    // The first program that people see: what fails in it ends it.
+    ignores: ['samples/hello/*'],
+    rules: {
+      // Where its errors go is said: by a handler, or by `leaveUnhandled` of core/spi.
+      '@typescript-eslint/no-floating-promises': ['error', { ignoreVoid: false }],
     },
   },
   {

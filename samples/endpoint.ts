@@ -20,6 +20,7 @@ import {
   nameOf,
   type Pz,
 } from 'dapl';
+import { leaveUnhandled } from 'dapl/spi';
 
 export interface EndpointOptions {
   /** Receives that may be posted, and requests. */
@@ -162,8 +163,11 @@ export async function ended(endpoint: Endpoint): Promise<void> {
 
 /** Gives everything back; a connection is ended without a word to us. */
 export function free({ ep, recvEvd, requestEvd, connectEvd }: Endpoint): void {
-  ep.free();
-  for (const evd of [recvEvd, requestEvd, connectEvd]) void evd.free();
+  // An adapter that is closed has freed them.
+  if (!ep.isFreed) ep.free();
+  for (const evd of [recvEvd, requestEvd, connectEvd]) {
+    if (!evd.isFreed) leaveUnhandled(evd.free());
+  }
 }
 
 async function next(endpoint: Endpoint, evd: Evd, what: string): Promise<DtoCompletionEvent> {

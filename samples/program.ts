@@ -24,7 +24,8 @@ export async function runProgram(
   for (const [signal, exitCode] of Object.entries(EXIT_CODES)) {
     process.on(signal, () => {
       interruptedWith ??= exitCode;
-      void closeAll();
+      // What fails is told at the end, which closes them too.
+      closeAll().catch(() => undefined);
     });
   }
   try {

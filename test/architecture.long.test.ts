@@ -191,6 +191,16 @@ const lintPlants: readonly Plant[] = [
     file: 'samples/planted-floating.ts',
     source: 'Promise.resolve(1);\nexport {};\n',
   },
+  ...['core', 'plugins/cm', 'providers/host', 'samples'].map((folder) => ({
+    rule: '@typescript-eslint/no-floating-promises',
+    file: `${folder}/planted-void.ts`,
+    source: 'void Promise.resolve(1);\nexport {};\n',
+  })),
+  {
+    rule: 'no-restricted-syntax',
+    file: 'samples/planted-return-void.ts',
+    source: 'export function planted(): void {\n  return void Promise.resolve(1);\n}\n',
+  },
   {
     rule: '@typescript-eslint/consistent-type-imports',
     file: 'samples/planted-type.ts',

@@ -14,6 +14,7 @@ import {
   type Evd,
 } from '../evd/index.js';
 import { checkValue, isU64, kindOf, oneOf, showAs } from '../spi/checks/index.js';
+import { leaveUnhandled } from '../spi/index.js';
 import { closedHere, type End, endOf, errorOfEnd } from './ends.js';
 import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Grant, GRANT_ACCESS, type GrantAccess } from './grant.js';
@@ -118,7 +119,7 @@ export class Connection implements AsyncIterable<Message> {
       const handler = (): void => this.drain();
       const evd = ia.createEvd({ qlen, polling, policy: 'NOTIFY', handler });
       this.evd = evd;
-      undo.unshift(() => void evd.free());
+      undo.unshift(() => leaveUnhandled(evd.free()));
       const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
       this.ep = ia.createEndpoint({ pz, ...evds, attributes });
       undo.unshift(() => this.ep.free());
@@ -489,7 +490,7 @@ export class Connection implements AsyncIterable<Message> {
     this.ia.core.closers.delete(this.onIaClosing);
     // The queue pair first: then nothing reaches memory any more.
     this.ep.free();
-    void this.evd.free();
+    leaveUnhandled(this.evd.free());
     this.requests.end(errorOf);
     this.opening.end(errorOf);
     this.inbox.end(errorOf);

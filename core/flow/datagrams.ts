@@ -23,6 +23,7 @@ import {
   record,
   showAs,
 } from '../spi/checks/index.js';
+import { leaveUnhandled } from '../spi/index.js';
 import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Inbox, iterate } from './inbox.js';
 import { Message } from './message.js';
@@ -161,7 +162,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
       const handler = (): void => this.drain();
       const evd = ia.createEvd({ qlen: buffers + requests, polling, policy: 'NOTIFY', handler });
       this.evd = evd;
-      undo.unshift(() => void evd.free());
+      undo.unshift(() => leaveUnhandled(evd.free()));
       const attributes = {
         maxRecvDtos: buffers,
         maxRequestDtos: requests,
@@ -348,7 +349,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     this.errorOf = errorOf;
     this.ia.core.closers.delete(this.onIaClosing);
     this.ep.free();
-    void this.evd.free();
+    leaveUnhandled(this.evd.free());
     this.requests.end(errorOf);
     this.inbox.end(errorOf);
     this.handles.clear();

@@ -4,7 +4,7 @@ import type { ServicePoint } from '../dat/connect/service-point.js';
 import { Ia } from '../dat/ia/ia.js';
 import type { Evd } from '../evd/index.js';
 import { checkValue, instanceOf, showAs } from '../spi/checks/index.js';
-import { CmPrivateData } from '../spi/index.js';
+import { CmPrivateData, leaveUnhandled } from '../spi/index.js';
 import { Connection } from './connection.js';
 import { FlowError, flowCall, refusalOf, rejection, toFlowError } from './flow-error.js';
 import { Inbox, iterate } from './inbox.js';
@@ -68,7 +68,7 @@ export class Listener implements AsyncIterable<Connection> {
       this.psp =
         port === undefined ? ia.createPspAny({ evd }) : ia.createPsp({ connQual: port, evd });
     } catch (error) {
-      void evd.free();
+      leaveUnhandled(evd.free());
       throw toFlowError(OPERATION, error);
     }
     this.port = this.psp.connQual;
@@ -131,14 +131,14 @@ export class Listener implements AsyncIterable<Connection> {
     return this;
   }
 
-  private readonly onIaClosing = (): void => void this.close();
-  private readonly onAbort = (): void => void this.close();
+  private readonly onIaClosing = (): void => leaveUnhandled(this.close());
+  private readonly onAbort = (): void => leaveUnhandled(this.close());
 
   private async end(): Promise<void> {
     this.isOver = true;
     this.ia.core.closers.delete(this.onIaClosing);
     this.signal?.removeEventListener('abort', this.onAbort);
-    this.psp.free();
+    if (!this.psp.isFreed) this.psp.free();
     for (let event = this.evd.dequeue(); event !== undefined; event = this.evd.dequeue()) {
       if (event.type === 'connection-request') event.cr.reject();
     }

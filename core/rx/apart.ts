@@ -1,3 +1,5 @@
+import { leaveUnhandled } from '../spi/index.js';
+
 /**
  * Runs what is a subscriber's, of which an upcall tells, outside of the upcall's own promises: the
  * subscriber may await the end of the dispatcher, as the handler may not.
@@ -5,9 +7,11 @@
  */
 export function apart(work: () => void): Promise<void> {
   return new Promise((done) => {
-    void Promise.resolve().then(() => {
-      work();
-      done();
-    });
+    leaveUnhandled(
+      Promise.resolve().then(() => {
+        work();
+        done();
+      }),
+    );
   });
 }

@@ -26,6 +26,7 @@ export * from './layout/iova.js';
 export * from './layout/ring.js';
 export * from './layout/rkey.js';
 export * from './spi-error.js';
+export * from './time/leave-unhandled.js';
 export * from './time/timer-wheel.js';
 export * from './time/timers.js';
 export * from './tokens.js';

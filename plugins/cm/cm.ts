@@ -283,13 +283,10 @@ export class Cm implements CmModule {
 
   private atMost(limitUs: number, step: Promise<void>): Promise<void> {
     const { timers, clock } = this.dependencies;
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const limit = new Timer(() => resolve());
       timers.start(limit, clock.now() + limitUs);
-      void step.then(() => {
-        timers.stop(limit);
-        resolve();
-      });
+      step.finally(() => timers.stop(limit)).then(resolve, reject);
     });
   }
 

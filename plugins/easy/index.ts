@@ -10,6 +10,7 @@ import {
   listen as flowListen,
   type ListenOptions as FlowListenOptions,
 } from 'dapl/flow';
+import { leaveUnhandled } from 'dapl/spi';
 import { borrowed, type Lease } from './adapters.js';
 import { Datagrams } from './datagrams.js';
 import { Deadline } from './deadline.js';
@@ -138,7 +139,7 @@ function leaseFor(
   const { operation } = deadline;
   const wanted = { provider, route, isAddressed };
   const lease = ia === undefined ? chosenAdapter(operation, wanted) : ownAdapter(ia);
-  return deadline.during(lease, (late) => void late.release());
+  return deadline.during(lease, (late) => leaveUnhandled(late.release()));
 }
 
 const nothing = (): void => undefined;

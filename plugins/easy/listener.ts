@@ -6,12 +6,13 @@ import {
   type Listener as FlowListener,
   type WaitOptions,
 } from 'dapl/flow';
+import { leaveUnhandled } from 'dapl/spi';
 import type { Lease } from './adapters.js';
 
 /** Made by `listen`. It keeps the process alive until it is closed, unless `unref()`. */
 export class Listener implements AsyncIterable<Connection> {
   private closed: Promise<void> | undefined = undefined;
-  private readonly onAbort = (): void => void this.close();
+  private readonly onAbort = (): void => leaveUnhandled(this.close());
 
   /** @internal @param signal closes it */
   constructor(
@@ -59,7 +60,7 @@ export class Listener implements AsyncIterable<Connection> {
       endsWith(conn, lease);
       return conn;
     } catch (error) {
-      void lease.release();
+      leaveUnhandled(lease.release());
       throw error;
     }
   }
@@ -110,6 +111,6 @@ export class Listener implements AsyncIterable<Connection> {
 
 /** The use of an adapter ends with what was made of it, in whichever way that ends. */
 export function endsWith({ closed }: Pick<Connection, 'closed'>, lease: Lease): void {
-  const release = (): void => void lease.release();
+  const release = (): void => leaveUnhandled(lease.release());
   closed.then(release, release);
 }

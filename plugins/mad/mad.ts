@@ -7,6 +7,8 @@ import { einval } from '../../core/spi/einval.js';
 import {
   type Clock,
   type Device,
+  inSlot,
+  leaveUnhandled,
   type Logger,
   type MadAddress,
   type MadAgent,
@@ -17,7 +19,6 @@ import {
   SpiError,
   Timer,
   type Timers,
-  inSlot,
 } from '../../core/spi/index.js';
 import { Agent, type AgentServices } from './agent.js';
 import { GsiPort, type MadPortCounters } from './gsi-port.js';
@@ -179,7 +180,7 @@ export class Mad implements MadModule {
     this.methods.remove(agent.options);
     this.releaseClass(agent.options);
     this.byHiTid.delete(agent.hiTid);
-    void agent.ended.then(() => this.agents.delete(agent));
+    leaveUnhandled(agent.ended.then(() => this.agents.delete(agent)));
   }
 
   private flushAgents(): void {

@@ -3,7 +3,7 @@
  * behind it, together; packets and deadlines wake the loop. What is done when is decided by
  * `providers/hca/pacing`.
  */
-import type { Clock } from '../../core/spi/index.js';
+import { type Clock, leaveUnhandled } from '../../core/spi/index.js';
 import { CONVERSATION, LoopPacer, type Polled, REQUEST } from '../hca/pacing/index.js';
 import { NextTurn } from './next-turn.js';
 import { RealTimer } from './real-timer.js';
@@ -33,11 +33,11 @@ interface Holding {
 }
 
 const NODE: LoopCalls = {
-  microtask: (task) => () => void SETTLED.then(task),
+  microtask: (task) => () => leaveUnhandled(SETTLED.then(task)),
   lastMicrotask: (task) => {
     // A tick that a microtask asks for comes when all of them have run.
     const askForTick = (): void => process.nextTick(task);
-    return () => void SETTLED.then(askForTick);
+    return () => leaveUnhandled(SETTLED.then(askForTick));
   },
   turn: (task) => new NextTurn(task),
   timer: (clock, onDeadline, onEarly) => new RealTimer(clock, onDeadline, onEarly),

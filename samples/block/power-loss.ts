@@ -3,6 +3,7 @@
  * made durable by a flush or by FUA is then there, not there or torn, block by block, in any order,
  * as a seed has it.
  */
+import { leaveUnhandled } from 'dapl/spi';
 import {
   type BlockBackend,
   type BlockBytes,
@@ -162,14 +163,14 @@ export class PowerLossBackend implements BlockBackend {
 
   /** Memory answers at once: no call of another finds blocks that are half settled. */
   private store(lba: bigint, block: Uint8Array): void {
-    void this.durable.write(lba, block);
+    leaveUnhandled(this.durable.write(lba, block));
   }
 
   /** Each part that is written as a whole gets one of the versions, or stays as it was. */
   private settleByChance(lba: bigint, versions: readonly Uint8Array[]): void {
     const { random, atomicBytes = this.blockBytes } = this.options;
     const block = new Uint8Array(this.blockBytes);
-    void this.durable.read(lba, block);
+    leaveUnhandled(this.durable.read(lba, block));
     for (let at = 0; at < block.length; at += atomicBytes) {
       const version = versions[Math.floor(random() * (versions.length + 1))];
       if (version !== undefined) block.set(version.subarray(at, at + atomicBytes), at);

@@ -1,6 +1,7 @@
 /** The server: a control connection for each client, then the test that it asks for. */
 import type { Ia } from 'dapl';
 import { type Connection, listen, type Listener } from 'dapl/flow';
+import { leaveUnhandled } from 'dapl/spi';
 
 import { sentenceOf } from '../program.js';
 import { CONTROL, nextControl } from './control.js';
@@ -71,11 +72,12 @@ class Server {
   }
 
   private begin(conn: Connection): void {
-    const session = this.serve(conn).catch((error: unknown) => {
-      this.print(`Server: a client's test has failed: ${sentenceOf(error)}`);
-    });
+    const session = this.serve(conn)
+      .catch((error: unknown) => {
+        this.print(`Server: a client's test has failed: ${sentenceOf(error)}`);
+      })
+      .finally(() => this.sessions.delete(session));
     this.sessions.add(session);
-    void session.then(() => this.sessions.delete(session));
   }
 
   private async serve(conn: Connection): Promise<void> {
@@ -85,7 +87,7 @@ class Server {
       const command = await nextControl(conn, 'the command');
       if (client.testType === TestType.QUIT) {
         answer(conn, this.ports.next);
-        void this.listener.close();
+        leaveUnhandled(this.listener.close());
       } else {
         test = await this.prepare(client, command);
         answer(conn, test.firstPort);

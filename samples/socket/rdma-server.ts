@@ -1,4 +1,5 @@
 /** RdmaServer: a server of node:net over a byte-stream protocol on RDMA. */
+import { leaveUnhandled } from 'dapl/spi';
 import { EventEmitter } from 'node:events';
 import {
   addressesOf,
@@ -124,7 +125,7 @@ export class RdmaServer extends EventEmitter {
 
   private opened(listening: Listening, listener: ByteStreamListener): void {
     if (this.current !== listening) {
-      void this.end(listener);
+      leaveUnhandled(this.end(listener));
       return;
     }
     listening.listener = listener;
@@ -190,7 +191,7 @@ export class RdmaServer extends EventEmitter {
       return this;
     }
     this.ending++;
-    if (current.listener !== undefined) void this.end(current.listener);
+    if (current.listener !== undefined) leaveUnhandled(this.end(current.listener));
     return this;
   }
 

@@ -1,6 +1,7 @@
 /** The receiving side: listens, grants slots of registered memory, stores and verifies the file. */
 import type { Ia } from 'dapl';
 import { type Connection, listen, type Listener, type ListenRequest } from 'dapl/flow';
+import { leaveUnhandled } from 'dapl/spi';
 import { CONNECTION, type Control, expect, hear, leave, say } from './control.js';
 import { failureOf, TransferFailure } from './failure.js';
 import { PartialFile, prepareDirectory } from './partial-file.js';
@@ -46,7 +47,7 @@ export async function receiveOver(ia: Ia, options: ReceiveOptions): Promise<void
   options.onListening();
   const conn = await firstSender(listener, options);
   isTaken = true;
-  void turnAway(listener);
+  leaveUnhandled(turnAway(listener));
   await new Receiver(conn, options).run();
 }
 

@@ -7,6 +7,7 @@ import { BufferPool } from '../buffer-pool.js';
 import { Connection } from '../connection.js';
 import { explanationOf, FlowError, refusalOf, toFlowError } from '../flow-error.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitHost, type WaitOptions } from '../wait.js';
+import { leaveUnhandled } from '../../spi/index.js';
 import {
   ANNOUNCEMENT_BYTES,
   type Announced,
@@ -91,7 +92,7 @@ export class Channel implements AsyncIterable<Uint8Array> {
     this.session = new ChannelSession(own, peer);
     this.sender = new Sender(host, this.session, port, pool, (error) => this.fail(error));
     this.receiver = new Receiver(host, this.session, peerEnded, () => this.sender.pump());
-    void this.takeIn();
+    leaveUnhandled(this.takeIn());
   }
 
   /** Bytes of the longest message that the peer takes. */
@@ -238,7 +239,7 @@ export class Channel implements AsyncIterable<Uint8Array> {
       return new FlowError('DAT_CONN_BROKEN', { operation, message, reason, flightRecord, cause });
     });
     // A connection that has ended already is closed for nothing.
-    void this.port.close({ timeoutMs: 0 });
+    leaveUnhandled(this.port.close({ timeoutMs: 0 }));
   }
 
   private over(errorOf: EndError): void {
@@ -293,7 +294,7 @@ function announcedBy(operation: string, conn: Connection): Announced {
     return readAnnouncement(conn.peerPrivateData);
   } catch (cause) {
     const flightRecord = conn.ep.flightRecord();
-    void conn.close({ timeoutMs: 0 });
+    leaveUnhandled(conn.close({ timeoutMs: 0 }));
     const message = `the peer has announced no channel: ${(cause as Error).message}`;
     const reason = 'PEER_PROTOCOL';
     throw new FlowError('DAT_CONN_BROKEN', { operation, message, reason, flightRecord, cause });

@@ -2,6 +2,7 @@
  * A channel as a stream of bytes: node:stream's Duplex. What is written at once is a message, but
  * where messages begin and end is not told to the reader.
  */
+import { leaveUnhandled } from '../../spi/index.js';
 import { Duplex } from 'node:stream';
 
 import type { Channel } from './channel.js';
@@ -40,7 +41,7 @@ async function readNext(channel: Channel, stream: Duplex): Promise<void> {
 export function toDuplex(channel: Channel): Duplex {
   return new Duplex({
     read() {
-      void readNext(channel, this);
+      leaveUnhandled(readNext(channel, this));
     },
     write(chunk: Uint8Array, _encoding, done) {
       settle(writeAll(channel, chunk), done);

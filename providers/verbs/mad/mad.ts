@@ -6,6 +6,7 @@
 import {
   type Clock,
   isIpv4Gid,
+  leaveUnhandled,
   type Logger,
   type MadAgent,
   type MadAgentOptions,
@@ -115,10 +116,12 @@ export class Umad implements MadModule {
   private onUnregister(agent: PortAgent): void {
     this.byHiTid.delete(agent.hiTid);
     // Until then the kernel has its methods.
-    void agent.ended.then(() => {
-      this.methods.remove(agent.options);
-      this.agents.delete(agent);
-    });
+    leaveUnhandled(
+      agent.ended.then(() => {
+        this.methods.remove(agent.options);
+        this.agents.delete(agent);
+      }),
+    );
   }
 
   /** 24 bits, for the consumer: the kernel has numbers of its own. */

@@ -13,6 +13,7 @@ import {
   type LmrSegment,
   RemoteSegment,
 } from 'dapl';
+import { leaveUnhandled } from 'dapl/spi';
 import type { StreamAddress } from '../../socket/index.js';
 import { CONTROL_SLOTS } from '../session/index.js';
 import type { Adapter } from './adapter.js';
@@ -77,7 +78,7 @@ export class Link {
         },
       });
     } catch (error) {
-      void this.evd.free();
+      leaveUnhandled(this.evd.free());
       throw error;
     }
     this.spent = receives;
@@ -144,7 +145,7 @@ export class Link {
     this.isOver = true;
     // Where the adapter has been closed, it has freed them.
     if (!this.ep.isFreed) this.ep.free();
-    if (!this.evd.isFreed) void this.evd.free();
+    if (!this.evd.isFreed) leaveUnhandled(this.evd.free());
   }
 
   ref(): void {

@@ -16,6 +16,7 @@ import {
   type RemoteAddress,
 } from 'dapl';
 import type { Lease } from 'dapl/flow';
+import { leaveUnhandled } from 'dapl/spi';
 import type { Adapter } from './adapter.js';
 import type { Piece } from './areas.js';
 import type { SdpPlan } from './options.js';
@@ -77,7 +78,7 @@ export class Link {
       const handler = (): void => this.drain();
       const evd = ia.createEvd({ qlen, polling, policy: 'NOTIFY', handler });
       this.evd = evd;
-      undo.unshift(() => void evd.free());
+      undo.unshift(() => leaveUnhandled(evd.free()));
       const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
       this.ep = ia.createEndpoint({
         ...{ pz, ...evds },
@@ -168,7 +169,7 @@ export class Link {
     this.isOver = true;
     // An adapter that is closed has freed them.
     if (!this.ep.isFreed) this.ep.free();
-    if (!this.evd.isFreed) void this.evd.free();
+    if (!this.evd.isFreed) leaveUnhandled(this.evd.free());
     for (const posted of this.posted.splice(0)) this.settle(posted);
     this.receives.free();
   }

@@ -1,5 +1,6 @@
 /** A port of a byte-stream protocol that peers connect to, over a service point of DAT. */
 import type { Cr, Psp } from 'dapl';
+import { leaveUnhandled } from 'dapl/spi';
 import { StreamError } from '../stream-error.js';
 import type {
   ByteStreamListener,
@@ -70,7 +71,7 @@ export class StreamService<S extends YoungStream> implements ByteStreamListener 
   /** The service point has ended by itself: its adapter has been closed. */
   private onGone(): void {
     if (this.closed !== undefined) return;
-    void this.close();
+    leaveUnhandled(this.close());
     const detail = 'its adapter has been closed';
     this.options.onError(new StreamError('ECONNABORTED', { syscall: 'accept', detail }));
   }

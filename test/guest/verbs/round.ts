@@ -178,8 +178,10 @@ function expectPackets(options: RoundOptions, { opcode, flags = 0 }: Planned): v
   const { expected, lengthBytes, mtuBytes } = options;
   if ((flags & WrFlags.SOLICITED) !== 0) expected.solicited += 1;
   const kind = KIND_OF[opcode];
-  if (kind !== undefined)
-    return void expected.requests.push(...opcodesOf(kind, lengthBytes, mtuBytes));
+  if (kind !== undefined) {
+    expected.requests.push(...opcodesOf(kind, lengthBytes, mtuBytes));
+    return;
+  }
   expected.requests.push(OPCODE.READ_REQUEST);
   expected.responses.push(...readResponseOpcodes(lengthBytes, mtuBytes));
 }

@@ -16,6 +16,7 @@ import {
   type Lmr,
   type LmrSegment,
 } from 'dapl';
+import { leaveUnhandled } from 'dapl/spi';
 import {
   asIscsiError,
   IscsiError,
@@ -127,6 +128,10 @@ export class IserInitiatorMover implements InitiatorMover {
       sendWithInvalidateNotSupported: !this.access.takesInvalidate,
     }).bytes;
     const { address, port: connQual } = portal;
+    const why = 'its adapter has been closed';
+    this.ep.state$.subscribe({
+      complete: () => this.lost(new IscsiError('ISCSI_CONNECTION', why)),
+    });
     this.ep.connect({ address, connQual, privateData, timeoutMs: connectTimeoutMs });
   }
 
@@ -300,10 +305,10 @@ export class IserInitiatorMover implements InitiatorMover {
   private end(): void {
     this.isOver = true;
     this.queue.length = 0;
-    this.ep.free();
-    void this.evd.free();
+    // An adapter that is closed has freed them.
+    this.ep[Symbol.dispose]();
+    leaveUnhandled(this.evd[Symbol.asyncDispose]());
     this.access.free();
-    this.sendMemory.free();
-    this.receiveMemory.free();
+    for (const memory of [this.sendMemory, this.receiveMemory]) memory[Symbol.dispose]();
   }
 }

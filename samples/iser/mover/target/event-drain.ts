@@ -45,7 +45,8 @@ export class EventDrain {
    */
   async tearDown(): Promise<void> {
     this.state = 'TORN DOWN';
-    await this.evd.modifyUpcall('TEARDOWN');
+    // An adapter that is closed has freed it.
+    if (!this.evd.isFreed) await this.evd.modifyUpcall('TEARDOWN');
   }
 
   /** One event has come. The rest is drained outside of the upcall. */
@@ -60,7 +61,7 @@ export class EventDrain {
   /** The own context: everything that waits, then the next upcall is asked for. */
   private drain(): void {
     for (let taken = 0; taken < BUDGET; taken += this.batch.count) {
-      if (this.state !== 'DRAINING') return;
+      if (this.state !== 'DRAINING' || this.evd.isFreed) return;
       // Refused: something has come since the last look. So the draining goes on.
       if (this.evd.dequeueInto(this.batch, BUDGET - taken) === 0 && this.enable()) return;
       this.takeBatch();

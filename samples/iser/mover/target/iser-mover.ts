@@ -18,6 +18,7 @@ import {
   nameOf,
 } from 'dapl';
 import type { Lease } from 'dapl/flow';
+import { leaveUnhandled } from 'dapl/spi';
 import {
   BHS_BYTES,
   INITIATOR_OPCODE,
@@ -123,6 +124,7 @@ export class IserMover implements Datamover {
       isPending: () => !this.requests.isIdle,
       stalled: () => this.connection.stalled(),
     });
+    this.ep.state$.subscribe({ complete: () => this.end('its adapter has been closed') });
     target.enter(this.connection);
   }
 
@@ -349,7 +351,7 @@ export class IserMover implements Datamover {
     if (this.hasEnded) return;
     this.hasEnded = true;
     this.cancelLinger?.();
-    void this.free(reason);
+    leaveUnhandled(this.free(reason));
   }
 
   /**
@@ -358,14 +360,15 @@ export class IserMover implements Datamover {
    */
   private async free(reason: string): Promise<void> {
     const { ep, evd, area, requests } = this;
+    // An adapter that is closed has freed them.
     await this.drain.tearDown();
-    ep.free();
+    ep[Symbol.dispose]();
     this.watch.stop();
     this.connection.transportEnded(reason);
     requests.end(new Error(reason));
     await this.connection.ended;
-    await evd.free();
-    area.free();
+    await evd[Symbol.asyncDispose]();
+    area[Symbol.dispose]();
     this.resolveFreed();
   }
 }

@@ -1,5 +1,6 @@
 /** Where iSER initiators connect to: a service point of an adapter. */
 import { type Cr, DatError, type DatEvent, type Evd, type Ia, type ServicePoint } from 'dapl';
+import { leaveUnhandled } from 'dapl/spi';
 import { iserCmHeader } from '../../wire/index.js';
 import type { SetAlarm, TargetNode } from '../../session/target/index.js';
 import { EventDrain } from './event-drain.js';
@@ -41,7 +42,7 @@ export class IserPortal {
     try {
       this.psp = ia.createPsp({ connQual: port, evd: this.evd });
     } catch (error) {
-      void this.evd.free();
+      leaveUnhandled(this.evd.free());
       throw error;
     }
     this.drain = new EventDrain(this.evd, (event) => this.take(event), queueMicrotask);
@@ -52,7 +53,9 @@ export class IserPortal {
   /** Listens no more; connections live on. */
   async closeListener(): Promise<void> {
     await this.drain.tearDown();
-    this.psp.free();
+    // An adapter that is closed has freed it, and then the dispatcher.
+    this.psp[Symbol.dispose]();
+    if (this.evd.isFreed) return;
     for (let event = this.evd.dequeue(); event !== undefined; event = this.evd.dequeue()) {
       if (event.type === 'connection-request') event.cr.reject();
     }
@@ -94,7 +97,7 @@ export class IserPortal {
 
   private enter(mover: IserMover): void {
     this.movers.add(mover);
-    void mover.freed.then(() => this.movers.delete(mover));
+    leaveUnhandled(mover.freed.then(() => this.movers.delete(mover)));
   }
 }
 

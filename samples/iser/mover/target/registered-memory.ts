@@ -36,7 +36,7 @@ export class RegisteredMemory {
   /** Gives all of it back; what was posted must have completed. */
   free(): void {
     for (const pool of [this.sends, this.copies]) pool.close();
-    this.region.free();
-    this.pz.free();
+    // An adapter that is closed has freed them.
+    for (const each of [this.region, this.pz]) each[Symbol.dispose]();
   }
 }

@@ -235,7 +235,10 @@ export class TargetConnection {
     this.responder.startLogin(header.cmdSn);
     const reply = this.login.request(header, data);
     if (reply.identity === undefined) this.answerLogin(loginFields(header), reply, 0);
-    else void this.admit(loginFields(header), reply, reply.identity);
+    else {
+      const admitted = this.admit(loginFields(header), reply, reply.identity);
+      admitted.catch((error: unknown) => this.fail(error, 'the login failed'));
+    }
   }
 
   /** The login has succeeded: a session of the same name ends before this one begins. */
@@ -364,7 +367,10 @@ export class TargetConnection {
         case 'textRequest':
           return this.onText(pdu);
         case 'taskManagementRequest':
-          return void this.onTaskManagement(pdu);
+          this.onTaskManagement(pdu).catch((error: unknown) =>
+            this.fail(error, 'task management failed'),
+          );
+          return;
         case 'logoutRequest':
           return this.onLogout(pdu);
       }
@@ -401,7 +407,7 @@ export class TargetConnection {
 
   private async onTaskManagement(pdu: PduOf<'taskManagementRequest'>): Promise<void> {
     const { tasks, window, initiatorPort } = this.session as Session;
-    const { device, onFailure } = this.parts.target.options;
+    const { device } = this.parts.target.options;
     const { header } = pdu;
     const { initiatorTaskTag, referencedTaskTag, refCmdSn } = header;
     const request = {
@@ -419,22 +425,20 @@ export class TargetConnection {
       }
       return admission !== 'ignore';
     };
-    try {
-      const response = await manage(request, { initiatorPort, device, tasks, skip });
-      if (hasCmdSn) window.open();
-      if (!this.isInFullFeaturePhase) return;
-      this.responder.send('taskManagementResponse', { initiatorTaskTag, response });
-    } catch (error) {
-      onFailure(error);
-      this.close('task management failed');
-    }
+    const response = await manage(request, { initiatorPort, device, tasks, skip });
+    if (hasCmdSn) window.open();
+    if (!this.isInFullFeaturePhase) return;
+    this.responder.send('taskManagementResponse', { initiatorTaskTag, response });
   }
 
   private onLogout({ header }: PduOf<'logoutRequest'>): void {
     const { identity, window } = this.session as Session;
     const { initiatorTaskTag, reason, cid } = header;
     const refusal = logoutRefusal(reason, cid, identity);
-    if (refusal === undefined) return void this.leave(initiatorTaskTag);
+    if (refusal === undefined) {
+      this.leave(initiatorTaskTag).catch((error: unknown) => this.fail(error, 'logout failed'));
+      return;
+    }
     if (!header.immediate) window.open();
     this.responder.send('logoutResponse', { initiatorTaskTag, response: refusal });
   }
@@ -457,6 +461,12 @@ export class TargetConnection {
   }
 
   // Faults and the end
+
+  /** A mistake of this program: of its device server, or here. */
+  private fail(error: unknown, reason: string): void {
+    this.parts.target.options.onFailure(error);
+    this.close(reason);
+  }
 
   private onFault(error: unknown, bytes: Uint8Array): void {
     if (error instanceof LoginRefusal) return this.refuse(error, loginFieldsOf(bytes));
@@ -505,13 +515,14 @@ export class TargetConnection {
     this.end = end;
     this.cancelTimeout();
     this.session?.keepAlive.stop();
-    void this.finish(end);
+    this.finish(end).catch(this.parts.target.options.onFailure);
   }
 
   /** No command of the session is in progress any more; once. */
   private async loseNexus(session: Session): Promise<void> {
     if (session.identity.sessionType === 'Discovery') return;
-    session.nexusLost ??= this.parts.target.options.device.nexusLost(session.initiatorPort);
+    const { device, onFailure } = this.parts.target.options;
+    session.nexusLost ??= device.nexusLost(session.initiatorPort).catch(onFailure);
     await session.nexusLost;
   }
 

@@ -60,7 +60,7 @@ export class TaskSet {
     const task = new Task(parts, mover);
     this.tasks.set(task.initiatorTaskTag, task);
     if (!task.takesCmdSn) this.immediate++;
-    void this.run(task, device);
+    this.run(task, device).catch(this.parts.onFailure);
   }
 
   find(initiatorTaskTag: number): Task | undefined {
@@ -90,8 +90,8 @@ export class TaskSet {
     if (task.takesCmdSn) this.parts.onAnswered();
     else this.immediate--;
     const isAborted = result === undefined ? task.signal.aborted : result.isAborted;
-    if (!this.isClosed && !isAborted) this.respond(task, result);
     task.end();
+    if (!this.isClosed && !isAborted) this.respond(task, result);
   }
 
   private respond(task: Task, result: DeviceResult | undefined): void {

@@ -28,7 +28,10 @@ describe('an initiator whose target answers no command', () => {
       socket.on('data', (chunk) => {
         for (const bytes of stream.push(chunk)) {
           const pdu = readInitiatorPdu(bytes);
-          if (pdu.type !== 'loginRequest') return void socket.destroy();
+          if (pdu.type !== 'loginRequest') {
+            socket.destroy();
+            return;
+          }
           logins++;
           const data = emitText(answers);
           const { header } = loginResponseTo(pdu.header, data.length);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 
 import { parseText, REJECT_REASON, RESERVED_TAG, TASK_FUNCTION, TASK_RESPONSE } from './formats.js';
+import { unhandledErrors } from '../../../../support/unhandled-errors.js';
 import { DISCOVERY_KEYS, INITIATOR, Peer, PORTAL, Scene, settle, TARGET } from './scene.js';
 
 const PORT = `${INITIATOR},i,0x00023d000001`;
@@ -120,6 +121,33 @@ describe('iSER target: commands', () => {
       if (cmdSn === 0xffff_ffff) assert.equal(peer.last('reject').header.reason, 9);
     }
     assert.deepEqual(tagsOf(peer), [0xffff_fffe, 0, 1]);
+  });
+
+  it('tells of a device server that fails at the end of a session, which ends', async () => {
+    for (const end of ['lost', 'logged out'] as const) {
+      const peer = await loggedIn();
+      const { disk, failures, node } = peer.scene;
+      disk.nexusLost = () => Promise.reject(new Error('no nexus'));
+      const errors = await unhandledErrors(async () => {
+        if (end === 'lost') peer.connection.close('lost');
+        else peer.send('logoutRequest', { immediate: true, initiatorTaskTag: 9, reason: 0 });
+        await settle();
+        peer.connection.close('the transport has ended');
+        await peer.connection.ended;
+      });
+      assert.deepEqual([errors, failures.map(String)], [[], ['Error: no nexus']], end);
+      assert.equal(node.connectionCount, 0);
+    }
+  });
+
+  it('ends a login that the device server fails, and tells of it', async () => {
+    const peer = new Peer(new Scene());
+    peer.scene.disk.nexusOpened = () => {
+      throw new Error('no nexus');
+    };
+    assert.deepEqual(await unhandledErrors(async () => void (await peer.logIn())), []);
+    await peer.connection.ended;
+    assert.deepEqual(peer.scene.failures.map(String), ['Error: no nexus']);
   });
 
   it('answers INTERNAL TARGET FAILURE when the device server fails, and goes on', async () => {
