@@ -33,7 +33,7 @@ export function laneOf(file: string): Lane {
   return file.endsWith('.long.test.ts') ? 'long' : 'quick';
 }
 
-/** Files below a folder of the repository, relative to the root. Symbolic links are not followed. */
+/** Files below a folder of the repository, relative to the root; links are not followed. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -112,7 +112,9 @@ describe('Hostile peers', () => {
   }
 
   it('README: hello, both ends in one program, ends well', async () => {
-    const gate = `process.send('up');\nawait new Promise((go) => process.once('message', go));\nprocess.disconnect();\n`;
+    const gate =
+      `process.send('up');\nawait new Promise((go) => process.once('message', go));\n` +
+      `process.disconnect();\n`;
     const code = readFileSync('samples/hello/main.ts', 'utf8').replace(
       /^ep\.connect/m,
       `${gate}$&`,

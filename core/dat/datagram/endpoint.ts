@@ -155,7 +155,7 @@ export class UdEp extends Handle {
 
   /**
    * Receives what is sent to a multicast group too. To send there, make an address handle of the
-   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again with the same options
+   * group's address with queue pair number `UdEp.MULTICAST_QPN`. Joining again with equal options
    * is a no-op.
    * @param group IP address of the group, as text: of 224.0.0.0/4 or ff00::/8
    * @param options `loopback: false`: this endpoint does not receive what it sends to the group

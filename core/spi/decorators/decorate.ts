@@ -19,18 +19,28 @@ import { over, type Over } from './over.js';
 /** What every device has, for whatever stands over a part of it. */
 export interface DecoratorContext {
   readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** The same for what stands above the packet port. */
+export interface TimedContext extends DecoratorContext {
   /** Run by the device, after its own work: a wrapper may do later what it was asked to do. */
   readonly timers: Timers;
-  readonly logger: Logger;
 }
 
 /**
  * Gives what stands over the members of a part; what it leaves out is the part's own. It is called
  * once for each device. A `close` of its own ends the inner one too.
  */
-export type Decorator<T> = (inner: T, context: DecoratorContext) => Over<T>;
+export type Decorator<T, Context = TimedContext> = (inner: T, context: Context) => Over<T>;
 
-export type Decorators = { readonly [K in ModuleKind]?: Decorator<ModuleTypes[K]> };
+/** A port has no timers: those of a device may run on what stands over its port. */
+export type Decorators = {
+  readonly [K in ModuleKind]?: Decorator<
+    ModuleTypes[K],
+    K extends 'port' ? DecoratorContext : TimedContext
+  >;
+};
 
 export interface DecorateOptions {
   /** What errors call it: lower-case letters, digits and dashes; default `decorator`. */
@@ -84,10 +94,12 @@ function layer<K extends ModuleKind>(
 ): ConfiguredModule {
   const inner = MODULE_TOKENS[kind] as Token<ModuleTypes[K]>;
   const meta = { name, kind, sdkVersion: '1.0', requires: [], provides: [] } as const;
-  const inject = { inner, clock: CLOCK, timers: TIMERS, logger: LOGGER };
+  const timers = kind === 'port' ? {} : { timers: TIMERS };
+  const inject = { inner, clock: CLOCK, logger: LOGGER, ...timers };
   const plugin = definePlugin<ModuleKind, typeof inject, unknown>(
     { ...meta, inject },
-    ({ inner: part, ...context }) => over<ModuleTypes[K]>(part, decorator(part, context)),
+    ({ inner: part, ...context }) =>
+      over<ModuleTypes[K]>(part, decorator(part, context as TimedContext)),
   );
   return plugin();
 }

@@ -8,6 +8,7 @@ export {
   type DecorateOptions,
   type Decorator,
   type DecoratorContext,
+  type TimedContext,
   type Decorators,
 } from './decorate.js';
 export type {

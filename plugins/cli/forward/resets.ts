@@ -18,8 +18,8 @@ function handleOf(socket: AnySocket): Handle | undefined {
 
 /**
  * True if a socket that emits `end` was reset. libuv reports the end of file when a read was short
- * and poll(2) said POLLHUP, which a RST sets as a FIN does (uv__stream_io). The kernel still has the
- * error: the next read(2) returns ECONNRESET after a RST, and 0 after a FIN.
+ * and poll(2) said POLLHUP, which a RST sets as a FIN does (uv__stream_io). The kernel still has
+ * the error: the next read(2) returns ECONNRESET after a RST, and 0 after a FIN.
  */
 export function hasEndedByReset(socket: AnySocket): boolean {
   const fd = handleOf(socket)?.fd ?? -1;
@@ -33,8 +33,8 @@ export function hasEndedByReset(socket: AnySocket): boolean {
 }
 
 /**
- * True if a socket was reset and has not said so, because nothing reads it: a slow receiver holds it
- * back. TCP: the kernel has closed a connection whose FIN this side has not sent, and only a reset or
+ * True if a socket was reset and has not said so, because nothing reads it: a slow receiver holds
+ * it back. TCP: the kernel has closed a connection whose FIN this side has not sent. Only a reset or
  * a timeout does that.
  */
 export function isBroken(socket: AnySocket): boolean {

@@ -25,7 +25,7 @@ function offsetOf(name: HeaderName): Uint8Array {
   });
 }
 
-/** BTH and extension headers in bytes: where the payload starts. 0 for an opcode that is dropped. */
+/** BTH and extension headers in bytes: where the payload starts. 0 if the opcode is dropped. */
 export const HEADER_LENGTH_OF = byOpcode((info) => info.headerLength);
 /** `OPCODE_BIT` flags. */
 export const BITS_OF = byOpcode((info) => info.bits);

@@ -71,7 +71,7 @@ describe('CM: a request that another process answers', () => {
   it('is established there: nothing of it is left here', async () => {
     const handing = new Handing();
     const { pair, host } = handing;
-    pair.listen((request) => {
+    pair.listenXrc((request) => {
       const { state, remoteGid } = handing.accept(request);
       assert.equal(state, 'HANDED_OVER');
       assert.deepEqual(remoteGid, pair.a.device.gids[0]);
@@ -91,7 +91,7 @@ describe('CM: a request that another process answers', () => {
   it('copies go there while they may be repeated, and the consumer is asked once', async () => {
     const handing = new Handing();
     const { pair } = handing;
-    pair.listen((request) => void handing.accept(request));
+    pair.listenXrc((request) => void handing.accept(request));
     // Of the REPs, the first two are lost.
     for (const lost of [1, 2]) pair.tamper('REP', lost, []);
     pair.tamper('REQ', 1, [10, 5_000]);
@@ -106,7 +106,7 @@ describe('CM: a request that another process answers', () => {
   it('ends there, with either side, and copies that come later make no new one', async () => {
     const handing = new Handing();
     const { pair, host } = handing;
-    pair.listen((request) => void handing.accept(request));
+    pair.listenXrc((request) => void handing.accept(request));
     const active = handing.ask();
     await pair.world.runFor(100_000);
     active.connection.disconnect();
@@ -126,7 +126,7 @@ describe('CM: a request that another process answers', () => {
     const handing = new Handing();
     const { pair } = handing;
     handing.failure = new SpiError('EIO', 'the host has ended');
-    pair.listen((request) => {
+    pair.listenXrc((request) => {
       assert.throws(() => handing.accept(request), /the host has ended/);
       handing.failure = undefined;
       handing.accept(request);
@@ -141,7 +141,7 @@ describe('CM: a request that another process answers', () => {
   it('a copy of what is answered, and what is no REQ, are refused', async () => {
     const handing = new Handing();
     const { pair, host } = handing;
-    pair.listen((request) => void handing.accept(request));
+    pair.listenXrc((request) => void handing.accept(request));
     handing.ask();
     await pair.world.runFor(100_000);
     const [request] = handing.handed;
@@ -163,7 +163,7 @@ describe('CM: a request that another process answers', () => {
     const handing = new Handing();
     const { pair, host } = handing;
     let request: HandedRequest | undefined;
-    pair.listen((asked) => {
+    pair.listenXrc((asked) => {
       handing.failure = new SpiError('EIO', 'not now');
       assert.throws(() => handing.accept(asked), /not now/);
       [request] = handing.handed;

@@ -161,7 +161,7 @@ describe('CM for XRC', () => {
     ['a port of rdma_cm', SERVICE, REJECT_REASON.CONSUMER_REJECT],
     ['a service id of no port', 0x1234n, REJECT_REASON.INVALID_TRANSPORT_SERVICE_TYPE],
   ] as const) {
-    it(`a transport that the listener does not take is refused at ${name} (${reason})`, async () => {
+    it(`a transport that no listener takes is refused at ${name} (${reason})`, async () => {
       for (const listening of ['rc', 'xrc'] as const) {
         const pair = new CmPair();
         pair.connect({ serviceId });

@@ -138,7 +138,7 @@ describe('Hostile handshakes', () => {
   }
 
   for (const name of ['SIDR_REQ', 'SIDR_REP'] as const) {
-    it(`${name}: no legal call throws, and no handle names a queue pair of management`, async () => {
+    it(`${name}: no legal call throws, no handle names queue pair 0 or 1`, async () => {
       const scene = await Scene.open(name);
       const [service, asker] = [scene.server, scene.client].map((ia) => {
         const evd = ia.createEvd({ qlen: 512 });

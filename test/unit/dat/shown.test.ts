@@ -69,6 +69,7 @@ async function everything(): Promise<Scene> {
   const away = { recvEvd: serverEvd, requestEvd: serverEvd, connectEvd: serverEvd };
   const serverEp: Ep = server.createEndpoint({ pz: serverPz, ...away });
   add('Psp', server.createPsp({ connQual: 7, evd: serverEvd }));
+  server.createPsp({ connQual: 8, evd: serverEvd, xrc: true });
   add('Csp', client.createCsp({ address: '0.0.0.0:10', evd }));
   const reserved = client.createEndpoint({ pz, ...evds });
   add('Rsp', client.createRsp({ connQual: 9, ep: reserved, evd }));
@@ -91,7 +92,7 @@ async function everything(): Promise<Scene> {
   srq.postRecv(serverLmr.segment(64, 64), 8);
   const initiator = domain.createInitiator({ pz, requestEvd: evd, connectEvd: evd });
   add('XrcInitiator', initiator);
-  initiator.connect({ address: SERVER, connQual: 7 });
+  initiator.connect({ address: SERVER, connQual: 8 });
   const isRequest = (event: DatEvent | undefined): boolean => event?.type === 'connection-request';
   let next: DatEvent | undefined;
   await fabric.run({

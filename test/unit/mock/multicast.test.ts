@@ -136,7 +136,7 @@ describe('Multicast', () => {
     assert.deepEqual(a.received(), [1, 2]);
   });
 
-  it('gives nothing to a member that only sends, which must name a group all the same', async () => {
+  it('gives nothing to a member that only sends, which must name a group', async () => {
     const { fabric, a, b } = three();
     const sender = a.queuePair(1);
     postReceive(a, sender, [{ offset: 512, length: 512 }]);

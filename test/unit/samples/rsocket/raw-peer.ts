@@ -73,7 +73,9 @@ export class RawPeer {
   /** @throws Error that says how it was refused */
   async connect(privateData: Uint8Array = encodeConnectionData(this.data)): Promise<void> {
     this.ep.connect({ address: SERVER, connQual: PORT, privateData });
-    const { event } = await this.evd.wait();
+    let { event } = await this.evd.wait();
+    // A refusal comes behind the receives that it flushes.
+    while (event.type === 'dto') ({ event } = await this.evd.wait());
     if (event.type !== 'connection' || event.number !== DatEventNumber.ESTABLISHED) {
       throw new Error(`refused: ${JSON.stringify(event)}`);
     }

@@ -88,7 +88,7 @@ describe('iSER target: who is let in', () => {
       });
       assert.doesNotThrow(() => new IscsiTarget({ name: TARGET, luns }));
       await assert.rejects(
-        openDisk({ address: '127.0.0.1', transport: 'tcp', target: TARGET, chap: CHAP }),
+        openDisk({ address: '192.0.2.1', transport: 'tcp', target: TARGET, chap: CHAP }),
         { code: 'ISCSI_INVALID_PARAMETER', message },
       );
     } finally {
