@@ -3,7 +3,10 @@ import type { Usage } from './usage.js';
 
 /** The work of a row. */
 export interface Job {
-  /** `ask`: requests and answers. `send`: one way. `connect`: connect and close. `paced`: requests at a rate. */
+  /**
+   * `ask`: requests and answers. `send`: one way. `connect`: connect and close. `paced`: requests
+   * at a rate.
+   */
   readonly work: 'ask' | 'send' | 'connect' | 'paced';
   readonly bytes: number;
   /** In flight on each connection; of `connect`, connections at once. */

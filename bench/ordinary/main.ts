@@ -3,7 +3,7 @@
  * could be written without this package. docs/benchmarks.md says how to read it.
  *
  *   npm run bench:ordinary -- [--quick] [--short] [--only TEXT ...] [--place NAME ...] [--rounds N]
- *                             [--program NAME ...] [--seconds S] [--json FILE] [--against REV] [--markdown] [--record]
+ * [--program NAME ...] [--seconds S] [--json FILE] [--against REV] [--markdown] [--record]
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,6 @@
-/** Two network namespaces and a link between them: veth with a rate and loss, or TUN with a delay. */
+/**
+ * Two network namespaces and a link between them: veth with a rate and loss, or TUN with a delay.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';

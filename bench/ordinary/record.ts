@@ -15,6 +15,7 @@ export function record(
 ): string {
   const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (from < 0 || to < from) throw new Error(`the page has no ${BEGIN} and ${END}`);
-  const about = `Revision ${revision}, Node ${node}, ${machine.cpus} cores of ${machine.cpu}, Linux ${machine.kernel}.`;
+  const { cpus, cpu, kernel } = machine;
+  const about = `Revision ${revision}, Node ${node}, ${cpus} cores of ${cpu}, Linux ${kernel}.`;
   return `${page.slice(0, from)}${BEGIN}\n\n${about}\n\n${tables}\n\n${page.slice(to)}`;
 }

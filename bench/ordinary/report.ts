@@ -85,7 +85,8 @@ function verdictText({ metric, peer, limit, value, met }: Verdict, style: Style)
   const sign = metric === 'rate' || metric === 'share' ? '≥' : '≤';
   const beside = peer === 'unix' ? ' of a Unix socket' : '';
   const unit = metric === 'cpuMs' ? ' ms' : '';
-  const text = `${metric === 'cpuMs' ? 'CPU' : metric}${beside} ${sign} ${limit}${unit}: ${figure(value)}`;
+  const name = metric === 'cpuMs' ? 'CPU' : metric;
+  const text = `${name}${beside} ${sign} ${limit}${unit}: ${figure(value)}`;
   if (met) return `${text} met`;
   return style === 'markdown' ? `**${text} missed**` : `${text} MISSED`;
 }

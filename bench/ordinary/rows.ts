@@ -14,7 +14,10 @@ export interface Goal {
   readonly program: string;
   readonly peer: string;
   readonly metric: Metric;
-  /** At most, of `mean`, `p99` and `cpu`; at least, of `rate`; from there to 1 less that, of `share`. */
+  /**
+   * At most, of `mean`, `p99` and `cpu`; at least, of `rate`; from there to 1 less that, of
+   * `share`.
+   */
   readonly limit: number;
   /** Of a cold row. */
   readonly step?: string;

@@ -1,4 +1,7 @@
-/** Programs over byte streams: TCP and Unix sockets of Node, rsockets. A length precedes each message. */
+/**
+ * Programs over byte streams: TCP and Unix sockets of Node, rsockets. A length precedes each
+ * message.
+ */
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -14,7 +14,9 @@ const PATIENCE_MS = 60_000;
 /** Ports of relays, which have addresses of their own. */
 const RELAY_PORT = 7471;
 const RELAY_HOSTS = ['103', '104'];
-/** A side polls if it makes more turns in vain than that for a message, or sleeps less than that. */
+/**
+ * A side polls if it makes more turns in vain than that for a message, or sleeps less than that.
+ */
 const POLLING_TURNS = 0.5;
 const POLLING_IDLE = 0.1;
 

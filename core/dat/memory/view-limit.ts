@@ -17,7 +17,9 @@ export function checkRegistrable(operation: string, device: Device, lengthBytes:
   if (lengthBytes <= maxMemoryRegionBytes) return;
   throw new DatError('DAT_LENGTH_ERROR', {
     operation,
-    message: `memory has ${lengthBytes} bytes; a region of this adapter has at most ${maxMemoryRegionBytes}`,
+    message:
+      `memory has ${lengthBytes} bytes; ` +
+      `a region of this adapter has at most ${maxMemoryRegionBytes}`,
     hint: 'register parts of it, each a region of its own',
     value: lengthBytes,
   });

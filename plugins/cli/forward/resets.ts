@@ -34,8 +34,8 @@ export function hasEndedByReset(socket: AnySocket): boolean {
 
 /**
  * True if a socket was reset and has not said so, because nothing reads it: a slow receiver holds
- * it back. TCP: the kernel has closed a connection whose FIN this side has not sent. Only a reset or
- * a timeout does that.
+ * it back. TCP: the kernel has closed a connection whose FIN this side has not sent. Only a reset
+ * or a timeout does that.
  */
 export function isBroken(socket: AnySocket): boolean {
   if (socket instanceof RdmaSocket) return socket.isBroken;

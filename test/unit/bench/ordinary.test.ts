@@ -42,7 +42,7 @@ function result(program: string, mean: readonly number[], more: Partial<Result> 
 describe('bench: ordinary', function () {
   this.timeout(180_000);
 
-  it('shows a planted sleep as time, a spin as CPU time, a wake-up as a turn and a switch', async () => {
+  it('shows a planted sleep as time, a spin as CPU, a wake-up as a turn and a switch', async () => {
     const plain = await measured(90, '');
     assert.ok(plain.turns > 1.5 && plain.turns < 3, `${plain.turns} turns`);
     assert.equal(plain.polls, 'no');
