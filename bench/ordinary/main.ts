@@ -39,7 +39,8 @@ interface Arguments {
 /** Rounds, seconds of a measurement, seconds of a warm-up. */
 type Times = Pick<RunOptions, 'rounds' | 'seconds' | 'settleSeconds'>;
 const FULL: Times = { rounds: 9, seconds: 0.25, settleSeconds: 8 };
-const QUICK: Times = { rounds: 5, seconds: 0.2, settleSeconds: 3 };
+const QUICK: Times = { rounds: 3, seconds: 0.2, settleSeconds: 2 };
+const QUICK_PROGRAMS = 'easy-shm easy-udp channel-shm forward tcp again relays'.split(' ');
 const SHORT: Times = { rounds: 1, seconds: 0.05, settleSeconds: 0.1 };
 
 function parse(): { given: Arguments; options: RunOptions } {
@@ -68,7 +69,7 @@ function parse(): { given: Arguments; options: RunOptions } {
   const places = PLACES.filter(({ label, isQuick }) => {
     return labels.includes(label) && (!quick || place !== undefined || isQuick);
   });
-  const programs = given.program ?? Object.keys(PROGRAMS);
+  const programs = given.program ?? (quick ? QUICK_PROGRAMS : Object.keys(PROGRAMS));
   const times = short ? SHORT : quick ? QUICK : FULL;
   const own = { ...(rounds && { rounds: Math.ceil(rounds) }), ...(seconds && { seconds }) };
   return { given, options: { rows, places, programs, ...times, ...own, onProgress: progress } };
