@@ -6,9 +6,9 @@ import tseslint from 'typescript-eslint';
 const sansIo = [
   'core/**/*.ts',
   'plugins/{mad,cm,xrc}/**/*.ts',
-  'providers/{hca,slots}/**/*.ts',
+  'providers/{hca,shared-address}/**/*.ts',
   'providers/softroce/xrc-host/{messages,host-domain,rings}.ts',
-  'samples/*/{wire,session}/**/*.ts',
+  'samples/ulp/*/{wire,session}/**/*.ts',
 ];
 
 const injected = 'This code is sans-IO: time, timers and randomness are injected (core/spi).';

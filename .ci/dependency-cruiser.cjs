@@ -3,12 +3,12 @@
 
 const ours = '^(core|plugins|providers|samples|bench|test)/';
 const sansIo = [
-  '^(core|plugins/(mad|cm|xrc)|providers/(hca|slots)|samples/[^/]+/(wire|session))/',
+  '^(core|plugins/(mad|cm|xrc)|providers/(hca|shared-address)|samples/ulp/[^/]+/(wire|session))/',
   '^providers/softroce/xrc-host/(messages|host-domain|rings)\\.ts$',
 ];
 const shipped = '^(core|plugins|providers)/';
 const cli = '^plugins/cli/';
-const selfReferring = '^plugins/(cli|easy)/';
+const selfReferring = '^plugins/(cli|easy|testing)/';
 
 /** Built-in modules without I/O, clock or randomness. */
 const pureBuiltins = '^(assert|async_hooks|buffer|diagnostics_channel|events|stream|util)(/|$)';
@@ -76,7 +76,7 @@ module.exports = {
       'wrappers-know-only-the-spi',
       'what stands over any provider knows none; packets are told apart by the faults of the HCA',
       { path: '^plugins/(faults|metrics|trace)/' },
-      { path: ours, pathNot: ['^core/spi/', '^plugins/$1/', '^providers/hca/faults/'] },
+      { path: ours, pathNot: ['^core/spi/', '^plugins/$1/', '^plugins/faults/grammar/'] },
     ),
     forbid(
       'hca-knows-only-the-spi',
@@ -87,8 +87,8 @@ module.exports = {
     forbid(
       'slots-know-only-the-spi',
       'what processes of a shared device agree on imports core/spi and itself',
-      { path: '^providers/slots/' },
-      { path: ours, pathNot: ['^core/spi/', '^providers/slots/'] },
+      { path: '^providers/shared-address/' },
+      { path: ours, pathNot: ['^core/spi/', '^providers/shared-address/'] },
     ),
     forbid(
       'pacing-knows-only-itself',
@@ -107,40 +107,43 @@ module.exports = {
     ),
     forbid(
       'provider-knows-no-provider',
-      'what two providers need lives in providers/hca, host, kit or slots',
+      'what two providers need lives in providers/hca, host, kit or shared-address',
       { path: '^providers/([^/]+)/' },
-      { path: '^providers/', pathNot: '^providers/($1|hca|host|kit|slots)/' },
+      { path: '^providers/', pathNot: '^providers/($1|hca|host|kit|shared-address)/' },
     ),
     forbid(
       'provider-knows-spi-and-modules',
       'a provider imports core/spi and the protocol modules',
       // The program that hosts XRC domains opens a device as any consumer does.
       { path: '^providers/', pathNot: '^providers/softroce/xrc-host-program\\.ts$' },
-      { path: ours, pathNot: ['^core/spi/', '^plugins/(mad|cm|xrc)/', '^providers/'] },
+      {
+        path: ours,
+        pathNot: ['^core/spi/', '^plugins/(mad|cm|xrc|faults/grammar)/', '^providers/'],
+      },
     ),
     forbid(
       'provider-knows-entries-of-modules',
       'of a module a provider sees its entry, and what it offers to providers',
       { path: '^providers/' },
-      { path: '^plugins/', pathNot: '^plugins/[^/]+/(index|provider)\\.ts$' },
+      { path: '^plugins/', pathNot: '^plugins/([^/]+/(index|provider)\\.ts$|faults/grammar/)' },
     ),
     forbid(
       'samples-are-strangers',
-      'samples, the CLI and dapl/easy use the public entries, as any other package would',
-      { path: '^(samples|plugins/cli|plugins/easy)/' },
+      'samples, the CLI, dapl/easy and dapl/testing use the public entries, as a stranger would',
+      { path: '^(samples|plugins/cli|plugins/easy|plugins/testing)/' },
       { path: ours, pathNot: '^$1/' },
     ),
     forbid(
       'ulp-wire-knows-only-the-wire',
       'codecs of an upper-layer protocol are of use without its sessions and its glue',
-      { path: '^samples/([^/]+)/wire/' },
-      { path: `${ours}|^dist/(plugins|providers)/`, pathNot: '^samples/$1/wire/' },
+      { path: '^samples/ulp/([^/]+)/wire/' },
+      { path: `${ours}|^dist/(plugins|providers)/`, pathNot: '^samples/ulp/$1/wire/' },
     ),
     forbid(
       'ulp-session-knows-no-glue',
       'the session of an upper-layer protocol is handed what comes, and says what is to be done',
-      { path: '^samples/([^/]+)/session/' },
-      { path: `${ours}|^dist/(plugins|providers)/`, pathNot: '^samples/$1/(wire|session)/' },
+      { path: '^samples/ulp/([^/]+)/session/' },
+      { path: `${ours}|^dist/(plugins|providers)/`, pathNot: '^samples/ulp/$1/(wire|session)/' },
     ),
     forbid(
       'no-self-reference-inside',

@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url';
 import { performance } from 'node:perf_hooks';
 import { crc32 } from 'node:zlib';
 import { PLACE, RX, TX, TX_SEGMENT, gidFromIp } from '../core/spi/index.js';
-import { loadNativeAddon } from '../providers/softroce/native-addon.js';
-import { openNativePort } from '../providers/softroce/native-port.js';
-import { openDgramPort } from '../providers/softroce/dgram-port.js';
-import type { SocketPort } from '../providers/softroce/port-options.js';
+import { loadNativeAddon } from '../providers/softroce/port/native-addon.js';
+import { openNativePort } from '../providers/softroce/port/native-port.js';
+import { openDgramPort } from '../providers/softroce/dgram/port.js';
+import type { SocketPort } from '../providers/softroce/port/port-options.js';
 
 interface Job {
   readonly kind: 'native' | 'dgram';

@@ -3,7 +3,7 @@
  * request in bursts of 32, the fake's own part included. Nothing is executed while the clock runs:
  * posting, carrying out and polling are told apart. The gate is 150 ns each.
  */
-import { WcStatus, WrFlags, WrOpcode } from '../core/spi/ib.js';
+import { WcStatus, WrFlags, WrOpcode } from '../core/spi/wire/ib.js';
 import { CQE, type Ring, RQE, SGE, SQE } from '../core/spi/layout/ring.js';
 import { Mode } from '../test/fake-verbs/control.js';
 import { Pair } from '../test/fake-verbs/pair.js';

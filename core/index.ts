@@ -160,6 +160,6 @@ export {
   Registry,
   type RegistryOptions,
 } from './registry/index.js';
-export { nameOf } from './spi/ib.js';
-export { MadClass, MadMethod, MadStatus } from './spi/mad-header.js';
+export { nameOf } from './spi/wire/ib.js';
+export { MadClass, MadMethod, MadStatus } from './spi/modules/mad-header.js';
 export type { EventStream, NotificationStream, Observable } from './stream/index.js';

@@ -4,10 +4,10 @@ import { cmaHeaderOf } from '../../plugins/cm/messages/cma-contents.js';
 import { joinCmaPrivateData } from '../../plugins/cm/wire/cma-header.js';
 import { type CmMessage, emitCmMad } from '../../plugins/cm/wire/message.js';
 import { type CmReq, NO_ALTERNATE_PATH, ROCE_LID } from '../../plugins/cm/wire/req.js';
-import { BTH_LENGTH, writeBth } from '../../providers/hca/wire/bth.js';
+import { BTH_LENGTH, writeBth } from '../../core/spi/wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../../providers/hca/wire/deth.js';
 import { icrcPacket, type PseudoHeader, writeIcrc } from '../../providers/hca/wire/icrc.js';
-import { UD } from '../../providers/hca/wire/opcode.js';
+import { UD } from '../../core/spi/wire/opcode.js';
 
 /** How the messages of a flood differ from each other. */
 export const FLOOD_KINDS = {

@@ -5,8 +5,8 @@
 import { type Gid, type PacketPortHandlers, PLACE, RX } from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
 import { OVERHEAD_BYTES } from '../../providers/mock/link.js';
-import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import type { LossyLink } from './models.js';
 
 /** Packets on the way at most, and room for one of them. */

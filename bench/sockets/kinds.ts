@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { rsocket } from '../../samples/rsocket/index.js';
-import { sdp } from '../../samples/sdp/index.js';
+import { rsocket } from '../../samples/ulp/rsocket/index.js';
+import { sdp } from '../../samples/ulp/sdp/index.js';
 import {
   type ByteStreamProtocol,
   createConnection,
   createServer,
   type RdmaServer,
-} from '../../samples/socket/index.js';
+} from '../../samples/ulp/socket/index.js';
 import type { Cell, Counters } from '../compare/cells.js';
 
 /** A server of any kind. */

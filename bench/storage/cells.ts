@@ -1,5 +1,5 @@
 /** What is measured, and with what: commands of one kind and size, so many at a time. */
-import type { Disk, TransportName } from '../../samples/iser/index.js';
+import type { Disk, TransportName } from '../../samples/ulp/iser/index.js';
 
 export interface Cell {
   readonly operation: 'read' | 'write';

@@ -19,7 +19,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { positive } from '../compare/arguments.js';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { type Disk, ISCSI_PORT, openDisk } from '../../samples/iser/index.js';
+import { type Disk, ISCSI_PORT, openDisk } from '../../samples/ulp/iser/index.js';
 import { pin } from '../compare/pinned.js';
 import { buffersOf, type Cell, CELLS, type Contender, run, type Sample } from './cells.js';
 import { type Row, table } from './report.js';

@@ -1,7 +1,7 @@
 /** The target's process: one disk in memory, over iSER and TCP. */
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { IscsiTarget, MemoryBackend } from '../../samples/iser/index.js';
+import { IscsiTarget, MemoryBackend } from '../../samples/ulp/iser/index.js';
 
 /** What the process is told by its arguments. */
 const [address = '127.0.0.2', sizeText = '67108864', port = 'udp'] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 /** SpiError → DatError, by the table of errno.ts. */
-import { isSpiError } from '../spi/consumer-errors.js';
+import { isSpiError } from '../spi/errors/consumer-errors.js';
 import type { SpiErrorCode } from '../spi/index.js';
 import type { DatSubtype, DatType } from './dat/codes.js';
 import { DatError } from './dat/dat-error.js';

@@ -10,7 +10,7 @@ import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './comm
 import type { EventNotifier } from './events/event-objects.js';
 import type { EventSink } from './queue/event-sink.js';
 import type { EventStore } from './queue/event-store.js';
-import { Notice } from './queue/notice.js';
+import { Notice } from './queue/notify-level.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
 

@@ -22,7 +22,7 @@ import type { EventNotifier } from './events/event-objects.js';
 import type { DatEvent } from './events/event.js';
 import { ArmController, type ArmListener } from './queue/arm-controller.js';
 import { EventStore, type StoreListener } from './queue/event-store.js';
-import type { Notice } from './queue/notice.js';
+import type { Notice } from './queue/notify-level.js';
 import { TracedEventStore } from './queue/traced-store.js';
 import type { Waiting } from './queue/waiter.js';
 import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';

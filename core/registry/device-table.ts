@@ -9,9 +9,9 @@ import {
   type Layer,
   type TeardownStep,
 } from '../di/index.js';
-import type { DeviceLease, DeviceRelease } from '../dat/common/context.js';
+import type { DeviceLease, DeviceRelease } from '../dat/common/adapter-services.js';
 import { DatError, toDatError } from '../errors/index.js';
-import { isSpiError } from '../spi/consumer-errors.js';
+import { isSpiError } from '../spi/errors/consumer-errors.js';
 import {
   type AsyncEventType,
   CM,

@@ -1,5 +1,5 @@
 /** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
-import type { DeviceLease } from '../dat/common/context.js';
+import type { DeviceLease } from '../dat/common/adapter-services.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
 import { FUNCTION, integer, OBJECT, optional } from '../spi/checks/index.js';
 import { defaultLogger, LOGGER_KIND, loggerOf, type LogMethods } from '../log/index.js';

@@ -10,7 +10,7 @@ import type { Ep } from '../dat/endpoint/ep.js';
 import { checkFields, checkParameter, checkPrivateData } from '../errors/guards.js';
 import { ANYTHING, FUNCTION, integer, kindOf, OBJECT, optional } from '../spi/checks/index.js';
 import { CmPrivateData } from '../spi/index.js';
-import { apart } from './apart.js';
+import { apart } from './run-outside-upcall.js';
 import { connected } from './connected.js';
 import { upcalls } from './upcalls.js';
 

@@ -15,7 +15,7 @@ import {
 import { checkFields, checkParameter } from '../errors/guards.js';
 import type { DatError } from '../errors/index.js';
 import { ANYTHING, FUNCTION, kindOf, oneOf, optional } from '../spi/checks/index.js';
-import { apart } from './apart.js';
+import { apart } from './run-outside-upcall.js';
 
 /** How upcalls are made. */
 export interface UpcallsOptions {

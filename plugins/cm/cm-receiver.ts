@@ -34,7 +34,7 @@ import {
   wrongTransportReason,
 } from './messages/req-check.js';
 import { requestOf } from './connection/request.js';
-import { Places } from './admission/places.js';
+import { Places } from './admission/half-open-limit.js';
 import type { Sidr } from './sidr/sidr.js';
 import { REQ_ANSWERED_US } from './common/timing.js';
 import { transactionIdOf } from './common/transaction-id.js';

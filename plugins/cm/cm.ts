@@ -3,7 +3,7 @@
  * What the consumer asks for is here; what arrives is in cm-receiver.ts.
  */
 import { assert, checkOptions, integer, optional } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   type Clock,
   type CmAcceptOptions,

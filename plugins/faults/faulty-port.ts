@@ -16,13 +16,13 @@ import {
   Timer,
   type Timers,
 } from '../../core/spi/index.js';
-import type { FaultScript } from '../../providers/hca/faults/fault-script.js';
+import type { FaultScript } from './grammar/fault-script.js';
 import {
   type PacketAction,
   type PacketMatch,
   packetView,
   type PacketView,
-} from '../../providers/hca/faults/packet-faults.js';
+} from './grammar/packet-faults.js';
 import { LeavingPackets } from './leaving-packets.js';
 
 export interface PortTimers {

@@ -4,7 +4,7 @@
  * here they are for what one adapter sends and receives, over whatever network it has.
  */
 import { checkOptions, checkValue, integer, optional } from '../../core/spi/checks/index.js';
-import { refusing } from '../../core/spi/consumer-errors.js';
+import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import {
   CLOCK,
   type ConfiguredProvider,
@@ -18,42 +18,32 @@ import {
   withModules,
 } from '../../core/spi/index.js';
 import { observedDevice, over } from '../../core/spi/decorators/index.js';
-import { type Fault, FaultScript, refuseUnhit } from '../../providers/hca/faults/fault-script.js';
+import { type Fault, FaultScript, refuseUnhit } from './grammar/fault-script.js';
 import {
   PACKET_FAULTS,
   type PacketAction,
   type PacketFaultRule,
   type PacketMatch,
   type PacketView,
-} from '../../providers/hca/faults/packet-faults.js';
-import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
+} from './grammar/packet-faults.js';
+import { SeededRandom } from './grammar/seeded-random.js';
 import {
   SEND_FAULTS,
   type SendAction,
   type SendMatch,
   type SendView,
-} from '../../providers/hca/faults/send-faults.js';
+} from './grammar/send-faults.js';
 import { FaultyPort, type PortTimers } from './faulty-port.js';
 
-export type {
-  Fault,
-  FaultRule,
-  FaultScript,
-  Occurrence,
-} from '../../providers/hca/faults/fault-script.js';
+export type { Fault, FaultRule, FaultScript, Occurrence } from './grammar/fault-script.js';
 export {
   OPCODE_NAMES,
   type PacketAction,
   type PacketFaultRule,
   type PacketMatch,
   type PacketView,
-} from '../../providers/hca/faults/packet-faults.js';
-export type {
-  SendAction,
-  SendFaultRule,
-  SendMatch,
-  SendView,
-} from '../../providers/hca/faults/send-faults.js';
+} from './grammar/packet-faults.js';
+export type { SendAction, SendFaultRule, SendMatch, SendView } from './grammar/send-faults.js';
 
 export interface FaultsOptions {
   /** Of chance, an integer from 0 to 2^53 - 1; default 1. */

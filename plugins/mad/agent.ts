@@ -3,7 +3,7 @@
  * for (the openib discussion of 4 October 2004).
  */
 import { assert } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   type Logger,
   type MadAddress,
@@ -20,7 +20,7 @@ import { responseKey } from './wire/response-key.js';
 import { type RmppHost, type RmppServices, RmppTransfers } from './rmpp-transfers.js';
 import { checkSend } from './send-checks.js';
 import { type Destination, SingleMad } from './transmission.js';
-import { isResponse, type MadHeader } from '../../core/spi/mad-header.js';
+import { isResponse, type MadHeader } from '../../core/spi/modules/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
 /** What agents share. */

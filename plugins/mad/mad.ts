@@ -3,7 +3,7 @@
  * routed here: responses by transaction id, requests by class and method.
  */
 import { checkOptions, integer, optional, record } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   type Clock,
   type Device,
@@ -37,7 +37,7 @@ import {
   parseMadHeader,
   vendorOui,
   MadClass,
-} from '../../core/spi/mad-header.js';
+} from '../../core/spi/modules/mad-header.js';
 
 export interface MadDependencies {
   readonly device: Device;

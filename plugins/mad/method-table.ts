@@ -10,9 +10,9 @@ import {
   kindOf,
   type Kind,
 } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import { type MadAgentOptions, SpiError } from '../../core/spi/index.js';
-import { MadClass, isRmppClass, isVendorRange2 } from '../../core/spi/mad-header.js';
+import { MadClass, isRmppClass, isVendorRange2 } from '../../core/spi/modules/mad-header.js';
 
 const SMI_CLASSES: readonly number[] = [MadClass.SUBN_LID, MadClass.SUBN_DIRECTED_ROUTE];
 const MAX_CLASS_VERSION = 0x82;

@@ -6,7 +6,7 @@
 import { type Logger, MAD_BYTES, type MadAddress } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';
 import { postAnswer, type TransmissionOwner } from './transmission.js';
-import { METHOD_RESPONSE_BIT } from '../../core/spi/mad-header.js';
+import { METHOD_RESPONSE_BIT } from '../../core/spi/modules/mad-header.js';
 import {
   RMPP_FLAG,
   RMPP_NO_RESPONSE_TIME,

@@ -4,7 +4,7 @@
  * headers included.
  */
 import { MAD_BYTES } from '../../core/spi/index.js';
-import { classHeaderLength } from '../../core/spi/mad-header.js';
+import { classHeaderLength } from '../../core/spi/modules/mad-header.js';
 import {
   RMPP_DATA_LENGTH,
   RMPP_FLAG,

@@ -32,7 +32,7 @@ import type {
   TransmissionEnd,
   TransmissionOwner,
 } from './transmission.js';
-import type { MadHeader } from '../../core/spi/mad-header.js';
+import type { MadHeader } from '../../core/spi/modules/mad-header.js';
 import { RMPP_STATUS } from './wire/rmpp-header.js';
 
 /** Segments on the port at a time: others want their share of QP1. */

@@ -14,7 +14,7 @@ import {
   classHeaderLength,
   type MadHeader,
   METHOD_RESPONSE_BIT,
-} from '../../core/spi/mad-header.js';
+} from '../../core/spi/modules/mad-header.js';
 import {
   parseRmppHeader,
   RMPP_FLAG,

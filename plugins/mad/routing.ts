@@ -5,7 +5,7 @@ import {
   MadClass,
   type MadHeader,
   MadMethod,
-} from '../../core/spi/mad-header.js';
+} from '../../core/spi/modules/mad-header.js';
 import { RMPP_TYPE, isRmppActive, parseRmppHeader } from './wire/rmpp-header.js';
 
 /**

@@ -1,6 +1,6 @@
 /** What an agent refuses to send, and whether it goes as one MAD or as an RMPP transfer. */
 import { checkInteger, checkValue, kindOf } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import { MAD_BYTES, type MadAgentOptions, type MadSend, SpiError } from '../../core/spi/index.js';
 import { MAX_RMPP_BYTES } from './rmpp-segments.js';
 import {
@@ -9,7 +9,7 @@ import {
   isRmppClass,
   type MadHeader,
   METHOD_RESPONSE_BIT,
-} from '../../core/spi/mad-header.js';
+} from '../../core/spi/modules/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
 export interface CheckedSend {

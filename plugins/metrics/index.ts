@@ -5,7 +5,7 @@
  * dependency.
  */
 import { checkValue, kindOf } from '../../core/spi/checks/index.js';
-import { refusing } from '../../core/spi/consumer-errors.js';
+import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import {
   AsyncEventType,
   type CmEvent,

@@ -4,7 +4,7 @@
  * process opens.
  */
 import { checkOptions, checkValue, integer, optional, TEXT } from '../../core/spi/checks/index.js';
-import { refusing } from '../../core/spi/consumer-errors.js';
+import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import {
   CLOCK,
   type Clock,

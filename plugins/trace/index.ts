@@ -10,7 +10,7 @@ import {
   FUNCTION,
   optional,
 } from '../../core/spi/checks/index.js';
-import { refusing } from '../../core/spi/consumer-errors.js';
+import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import {
   type Clock,
   type CmConnection,

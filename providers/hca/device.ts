@@ -1,6 +1,6 @@
 /** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
 import { checkInteger, show } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   type AddressHandle,
   type AddressVector,
@@ -40,7 +40,7 @@ import { gsiPacket } from './ud/gsi-packet.js';
 import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain } from './srq/xrc-domain.js';
-import { countQueuePair, countSharedReceives } from './uses.js';
+import { countQueuePair, countSharedReceives } from './reference-counts.js';
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;

@@ -42,11 +42,11 @@ import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { ReceivedPacket } from './common/received-packet.js';
 import type { SharedReceiveHost, SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SegmentCursor } from './memory/segment-cursor.js';
-import { SendTurns } from './sending/send-turns.js';
+import { SendTurns } from './sending/send-scheduler.js';
 import { SharedReceiveTable } from './srq/shared-receive-table.js';
 import { TransmitQueue } from './sending/transmit-queue.js';
-import { countQueuePair, countSharedReceives } from './uses.js';
-import { bthPkey } from './wire/bth.js';
+import { countQueuePair, countSharedReceives } from './reference-counts.js';
+import { bthPkey } from '../../core/spi/wire/bth.js';
 
 const { ANSWER, LEAVE } = DOORBELL.actions;
 const MAX_BURSTS = LIMITS.MAX_BURSTS.value;

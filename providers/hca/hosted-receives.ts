@@ -8,7 +8,7 @@ import {
 import type { SoftCompletionQueue } from './completions/completion-queue.js';
 import type { Hca } from './hca.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
-import { countSharedReceives } from './uses.js';
+import { countSharedReceives } from './reference-counts.js';
 
 export interface HostedReceives {
   /** Of the process that made the queue, which has given out the number. */

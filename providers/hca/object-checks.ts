@@ -1,5 +1,5 @@
 /** That objects handed in are ours, of the same device, and still there. */
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import { type SharedReceiveQueue, SpiError } from '../../core/spi/index.js';
 import type { Hca } from './hca.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';

@@ -6,7 +6,7 @@ export { ProcessHoldCounter } from './process-hold.js';
 export { onExit } from './on-exit.js';
 export { loadAddon, type LoadedAddon, packageFile } from './load-addon.js';
 export { NextTurn } from './next-turn.js';
-export { Numbered } from './numbered.js';
+export { Numbered } from './handle-table.js';
 export { PathTable } from './path-table.js';
 export { RegionTable, checkRegion, copyBytes, offsetAt } from './region-table.js';
 export { type FileMapper, mapFile } from './map-file.js';

@@ -1,6 +1,6 @@
 /** Memory that a port of JavaScript may read and write; every access is checked for its bounds. */
 import { PLACE, SpiError } from '../../core/spi/index.js';
-import { Numbered } from './numbered.js';
+import { Numbered } from './handle-table.js';
 
 const TWO_32 = 2 ** 32;
 

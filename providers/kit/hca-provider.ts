@@ -1,6 +1,6 @@
 /** A provider that is its packet port: all else is the software HCA and the modules over it. */
 import { checkOptions, FUNCTION, LIST, optional, TEXT } from '../../core/spi/checks/index.js';
-import { refusing } from '../../core/spi/consumer-errors.js';
+import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import {
   CM,
   type ConfiguredProvider,

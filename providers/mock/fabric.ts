@@ -18,20 +18,20 @@ import {
   within,
 } from '../../core/spi/checks/index.js';
 import { type Gid, SpiError, ipFromGid } from '../../core/spi/index.js';
-import { FaultScript, refuseUnhit } from '../hca/faults/fault-script.js';
+import { FaultScript, refuseUnhit } from '../../plugins/faults/grammar/fault-script.js';
 import {
   ADDRESS,
   PACKET_FAULTS,
   type PacketAction,
   type PacketMatch,
   type PacketView,
-} from '../hca/faults/packet-faults.js';
+} from '../../plugins/faults/grammar/packet-faults.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Bottleneck, type BottleneckOptions } from './bottleneck.js';
 import { checkLink, defaultLink, Link, type LinkOptions, OVERHEAD_BYTES } from './link.js';
 import { MemoryPort, type MemoryPortOptions } from './memory-port.js';
 import type { MockNode } from './node.js';
-import { SeededRandom } from '../hca/faults/seeded-random.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import { Runner, type RunOptions } from './runner.js';
 import { GroupSystem } from './group-system.js';
 import type { SteeredSocket } from './steered-address.js';

@@ -24,21 +24,25 @@ import { joinGroup } from './join-group.js';
 export type { Bottleneck, BottleneckOptions } from './bottleneck.js';
 export { Fabric } from './fabric.js';
 export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
-export type { Fault, FaultRule, Occurrence } from '../hca/faults/fault-script.js';
-export { OPCODE_NAMES } from '../hca/faults/packet-faults.js';
+export type { Fault, FaultRule, Occurrence } from '../../plugins/faults/grammar/fault-script.js';
+export { OPCODE_NAMES } from '../../plugins/faults/grammar/packet-faults.js';
 export type {
   PacketAction,
   PacketFaultRule,
   PacketMatch,
   PacketView,
-} from '../hca/faults/packet-faults.js';
+} from '../../plugins/faults/grammar/packet-faults.js';
 export type {
   ReceiveAction,
   ReceiveFaultRule,
   ReceiveMatch,
   ReceiveView,
-} from '../hca/faults/receive-faults.js';
-export type { SendAction, SendFaultRule, SendMatch } from '../hca/faults/send-faults.js';
+} from '../../plugins/faults/grammar/receive-faults.js';
+export type {
+  SendAction,
+  SendFaultRule,
+  SendMatch,
+} from '../../plugins/faults/grammar/send-faults.js';
 export { defaultLink } from './link.js';
 export type { LinkOptions } from './link.js';
 export { MemoryPort } from './memory-port.js';
@@ -54,7 +58,7 @@ export type {
 } from './port-faults.js';
 export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
-export { SeededRandom } from '../hca/faults/seeded-random.js';
+export { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 export { VirtualClock, VirtualTimer } from './virtual-clock.js';
 export type { TappedPacket } from './wire-packet.js';
 

@@ -1,8 +1,8 @@
 /** A pretended process joins those that share its addresses, or is the first of them. */
 import { type DeviceShare, type Logger, SpiError } from '../../core/spi/index.js';
-import { GroupMember, type Membership } from '../slots/member.js';
-import { type DeviceOfGroup, groupDevice } from '../slots/group-device.js';
-import { SharedDevice } from '../slots/shared-device.js';
+import { GroupMember, type Membership } from '../shared-address/member.js';
+import { type DeviceOfGroup, groupDevice } from '../shared-address/group-device.js';
+import { SharedDevice } from '../shared-address/shared-device.js';
 import type { GroupSystem } from './group-system.js';
 import { ProcessHost } from './process-host.js';
 import type { SteeredSocket } from './steered-address.js';

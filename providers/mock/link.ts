@@ -3,7 +3,7 @@
  * percent of packets, 0 to 100, as in TigerBeetle's packet simulator; times are up to an hour.
  */
 import { checkOptions, outOfRange, numberFrom } from '../../core/spi/checks/index.js';
-import type { SeededRandom } from '../hca/faults/seeded-random.js';
+import type { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import type { WirePacket } from './wire-packet.js';
 
 export interface LinkOptions {

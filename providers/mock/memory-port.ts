@@ -3,7 +3,7 @@
  * corruption on the way is found out as it is on a network.
  */
 import { checkOptions } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   type Gid,
   type GidWords,
@@ -21,7 +21,7 @@ import {
   TX,
   TX_SEGMENT,
 } from '../../core/spi/index.js';
-import { BTH_LENGTH } from '../hca/wire/bth.js';
+import { BTH_LENGTH } from '../../core/spi/wire/bth.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 import type { Fabric } from './fabric.js';

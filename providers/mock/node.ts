@@ -3,7 +3,7 @@
  * one for each device; tests of the verbs level use it as it is.
  */
 import { checkOptions, instanceOf, OBJECT, optional, TEXT } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   AsyncEventType,
   type HandedPacket,
@@ -20,23 +20,23 @@ import type { HcaDevice, HcaDriver, HcaParameters } from '../hca/index.js';
 import type { HostNode } from '../host/index.js';
 import { HcaNode } from '../kit/hca-node.js';
 import type { Fabric } from './fabric.js';
-import { FaultScript } from '../hca/faults/fault-script.js';
+import { FaultScript } from '../../plugins/faults/grammar/fault-script.js';
 import {
   RECEIVE_FAULTS,
   type ReceiveAction,
   type ReceiveMatch,
   type ReceiveView,
-} from '../hca/faults/receive-faults.js';
+} from '../../plugins/faults/grammar/receive-faults.js';
 import {
   SEND_FAULTS,
   type SendAction,
   type SendMatch,
   type SendView,
-} from '../hca/faults/send-faults.js';
+} from '../../plugins/faults/grammar/send-faults.js';
 import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
 import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
-import { SeededRandom } from '../hca/faults/seeded-random.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import type { JoinedGroup } from './join-group.js';
 import { virtualCalls } from './virtual-calls.js';
 

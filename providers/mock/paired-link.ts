@@ -1,5 +1,5 @@
 /** Both ends of a connection between two processes: whole messages, with open files in flight. */
-import type { Link } from '../slots/group-host.js';
+import type { Link } from '../shared-address/group-host.js';
 import type { OpenFile } from './group-system.js';
 import type { ProcessHost } from './process-host.js';
 

@@ -21,9 +21,13 @@ import {
   type NetworkReport,
   type PacketPortCounters,
 } from '../../core/spi/index.js';
-import { type FaultGrammar, type FaultRule, FaultScript } from '../hca/faults/fault-script.js';
-import { ADDRESS } from '../hca/faults/packet-faults.js';
-import { SeededRandom } from '../hca/faults/seeded-random.js';
+import {
+  type FaultGrammar,
+  type FaultRule,
+  FaultScript,
+} from '../../plugins/faults/grammar/fault-script.js';
+import { ADDRESS } from '../../plugins/faults/grammar/packet-faults.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import type { VirtualClock } from './virtual-clock.js';
 import type { WirePacket } from './wire-packet.js';
 

@@ -9,8 +9,8 @@ import {
   type Random,
   SpiError,
 } from '../../core/spi/index.js';
-import type { GroupDevice } from '../slots/group-device.js';
-import type { GroupHost, Link } from '../slots/group-host.js';
+import type { GroupDevice } from '../shared-address/group-device.js';
+import type { GroupHost, Link } from '../shared-address/group-host.js';
 import type { GroupSystem, OpenFile } from './group-system.js';
 import { PairedLink } from './paired-link.js';
 import type { SteeredSocket } from './steered-address.js';

@@ -1,6 +1,6 @@
 /** Lines of dat.conf for mock: `"10.0.0.1"`, `"10.0.0.1 fabric=lab seed=42 mtuBytes=4096"`. */
 import { checkValue, integer, optional, show, TEXT } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import { integerOption, readIaParams, SpiError } from '../../core/spi/index.js';
 import { Fabric } from './fabric.js';
 import type { MockOptions } from './index.js';

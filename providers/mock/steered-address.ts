@@ -4,7 +4,7 @@
  * last one moves into its place (net/core/sock_reuseport.c of Linux).
  */
 import type { Gid } from '../../core/spi/index.js';
-import { slotOf } from '../slots/steering.js';
+import { slotOf } from '../shared-address/steering.js';
 import type { MemoryPort } from './memory-port.js';
 import type { PacketPool, WirePacket } from './wire-packet.js';
 

@@ -1,6 +1,6 @@
 /** Packets on the simulated wire: the bytes of a UDP payload, and the flow they belong to. */
 import { type Gid, ipFromGid, isMulticastGid } from '../../core/spi/index.js';
-import { type PacketView, packetView } from '../hca/faults/packet-faults.js';
+import { type PacketView, packetView } from '../../plugins/faults/grammar/packet-faults.js';
 import { PseudoHeader } from '../hca/wire/icrc.js';
 
 /** The longest headers of the port contract, the largest path MTU, and the ICRC. */

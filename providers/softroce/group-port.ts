@@ -1,8 +1,8 @@
 /** The port of a process that shares its addresses with others. */
 import { type Gid, type Logger, SpiError } from '../../core/spi/index.js';
-import { bindError } from './bind-error.js';
-import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
-import type { SocketPort } from './port-options.js';
+import { bindError } from './port/bind-error.js';
+import { loadNativeAddon, nativeAddonProblem } from './port/native-addon.js';
+import type { SocketPort } from './port/port-options.js';
 import { type JoinedGroup, joinGroup } from './shared/join-group.js';
 import { openSocketPort, type SocketPortChoice } from './socket-port.js';
 

@@ -8,8 +8,8 @@ import { optionsOf } from './provider-init.js';
 
 export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
 export type { SoftroceOptions } from './instance.js';
-export type { IcrcCheck } from './port-options.js';
-export { ROCE_UDP_PORT } from './port-options.js';
+export type { IcrcCheck } from './port/port-options.js';
+export { ROCE_UDP_PORT } from './port/port-options.js';
 export type { ShmOptions } from './shm/shm-options.js';
 
 /**

@@ -3,11 +3,11 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
 import { checkValue } from '../../core/spi/checks/index.js';
-import { refusing } from '../../core/spi/consumer-errors.js';
+import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import { type Gid, gidFromIp } from '../../core/spi/index.js';
-import { loadNativeAddon, type NativeAddon, nativeAddonProblem } from './native-addon.js';
-import { bindError } from './bind-error.js';
-import { pathMtu, ROCE_UDP_PORT, UDP_PORT } from './port-options.js';
+import { loadNativeAddon, type NativeAddon, nativeAddonProblem } from './port/native-addon.js';
+import { bindError } from './port/bind-error.js';
+import { pathMtu, ROCE_UDP_PORT, UDP_PORT } from './port/port-options.js';
 import { groupNames } from './shared/names.js';
 
 export interface SoftroceAddress {

@@ -15,8 +15,8 @@ import { monotonicClock, packageFile } from '../host/index.js';
 import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
 import { joinSharedAddress, openGroupPort } from './group-port.js';
-import { localAddresses } from './local-addresses.js';
-import { loadNativeAddon } from './native-addon.js';
+import { localAddresses } from './port/local-addresses.js';
+import { loadNativeAddon } from './port/native-addon.js';
 import { softroceNode } from './node.js';
 import {
   ICRC_CHECK,
@@ -24,7 +24,7 @@ import {
   ROCE_UDP_PORT,
   SOCKET_PORT,
   UDP_PORT,
-} from './port-options.js';
+} from './port/port-options.js';
 import type { JoinedGroup } from './shared/join-group.js';
 import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 import { openSocketPort } from './socket-port.js';

@@ -3,7 +3,7 @@ import type { DeviceShare, Logger, PacketPort } from '../../core/spi/index.js';
 import type { DeviceHooks, HcaParameters } from '../hca/index.js';
 import { HcaNode } from '../kit/hca-node.js';
 import { openHostedDomain, type XrcHostInit } from './xrc-host/open-domain.js';
-import { SOCKET_PORT_COUNTERS, type SocketPort } from './port-options.js';
+import { SOCKET_PORT_COUNTERS, type SocketPort } from './port/port-options.js';
 
 export interface SoftroceNodeOptions {
   readonly name: string;

@@ -1,10 +1,10 @@
 /** Lines of dat.conf for softroce: `"eth0"`, `"10.0.0.1,10.0.0.2 udpPort=4791"`. */
 import { checkValue, oneOf, optional } from '../../core/spi/checks/index.js';
-import { einval } from '../../core/spi/einval.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import { integerOption, readIaParams } from '../../core/spi/index.js';
 import type { SoftroceOptions } from './index.js';
-import { localAddresses } from './local-addresses.js';
-import { ICRC_CHECK, SOCKET_PORT } from './port-options.js';
+import { localAddresses } from './port/local-addresses.js';
+import { ICRC_CHECK, SOCKET_PORT } from './port/port-options.js';
 
 const OPTIONS = ['udpPort', 'mtuBytes', 'port', 'icrcCheck', 'shm', 'shared'];
 const ON_OR_OFF = optional(oneOf(['true', 'false'] as const));

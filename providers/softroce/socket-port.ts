@@ -1,10 +1,10 @@
 /** Chooses the packet port of this machine. */
 import { SpiError } from '../../core/spi/index.js';
 import { gidsOf } from '../hca/common/port-options.js';
-import { openDgramPort } from './dgram-port.js';
-import { loadNativeAddon, nativeAddonProblem } from './native-addon.js';
-import { openNativePort, type PortGroup } from './native-port.js';
-import { ROCE_UDP_PORT, type SocketPort, type SocketPortOptions } from './port-options.js';
+import { openDgramPort } from './dgram/port.js';
+import { loadNativeAddon, nativeAddonProblem } from './port/native-addon.js';
+import { openNativePort, type PortGroup } from './port/native-port.js';
+import { ROCE_UDP_PORT, type SocketPort, type SocketPortOptions } from './port/port-options.js';
 import { inUseByUsers, otherUsers } from './shared/group-errors.js';
 import { isGroupThere } from './shared/group-there.js';
 

@@ -7,7 +7,7 @@ import { openIa } from '../../core/index.js';
 import { definePlugin, SpiError } from '../../core/spi/index.js';
 import type { UnixListener } from '../host/index.js';
 import { SOFTROCE_META, type SoftroceOptions, softroceInstance } from './instance.js';
-import { loadNativeAddon, type NativeAddon } from './native-addon.js';
+import { loadNativeAddon, type NativeAddon } from './port/native-addon.js';
 import { DeviceObjects } from './xrc-host/host-objects.js';
 import { Server } from './xrc-host/server.js';
 

@@ -5,8 +5,8 @@ import { Fabric, mock } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import type { ConfiguredPlugin } from 'dapl/spi';
 import { runProgram } from '../program.js';
-import { POINTS } from './points.js';
-import { World } from './world.js';
+import { POINTS } from './cases.js';
+import { World } from './fabric.js';
 
 type Provider = 'mock' | 'softroce';
 interface Options {

@@ -3,8 +3,8 @@
  * spares some of it; then quiet, in which everything must end; then nothing may be left.
  */
 import { type Ia, type ManagementAgent, openIa } from '../../core/index.js';
-import { OPERATION } from '../../providers/hca/wire/opcode.js';
-import { OPERATION_OF } from '../../providers/hca/wire/packet-layout.js';
+import { OPERATION } from '../../core/spi/wire/opcode.js';
+import { OPERATION_OF } from '../../core/spi/wire/packet-layout.js';
 import { Fabric, mock, type MockNode, SeededRandom } from '../../providers/mock/index.js';
 import type { TappedPacket } from '../../providers/mock/wire-packet.js';
 import { Trace, Violation } from '../sim/trace.js';

@@ -3,8 +3,8 @@ import { CM_CODECS } from '../../plugins/cm/wire/message.js';
 import { CM_ATTRIBUTE } from '../../plugins/cm/wire/attribute-id.js';
 import type { BytesField, UintField, Uint64Field } from '../../plugins/cm/wire/field-table.js';
 import { MAD_BYTES } from '../../core/spi/index.js';
-import type { HeaderName } from '../../providers/hca/wire/opcode.js';
-import { HEADER_LENGTH_OF } from '../../providers/hca/wire/packet-layout.js';
+import type { HeaderName } from '../../core/spi/wire/opcode.js';
+import { HEADER_LENGTH_OF } from '../../core/spi/wire/packet-layout.js';
 import { ICRC_BYTES, MAX_PACKET_BYTES, type WirePacket } from '../../providers/mock/wire-packet.js';
 import {
   BTH_FIELDS,

@@ -1,6 +1,6 @@
 /** Where the fields of every header are, and what an adversary would put there. */
 import type { SeededRandom } from '../../providers/mock/index.js';
-import { HEADER_LENGTH, type HeaderName, OPCODES } from '../../providers/hca/wire/opcode.js';
+import { HEADER_LENGTH, type HeaderName, OPCODES } from '../../core/spi/wire/opcode.js';
 
 /** What the adversary has overheard, and knows besides, of the node that a packet goes to. */
 export interface Overheard {

@@ -11,8 +11,8 @@ import type { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-rece
 import { UcQueuePair } from '../../providers/hca/uc/queue-pair.js';
 import { UdQueuePair } from '../../providers/hca/ud/queue-pair.js';
 import { dethQkey } from '../../providers/hca/wire/deth.js';
-import { OPERATION } from '../../providers/hca/wire/opcode.js';
-import { OPERATION_OF } from '../../providers/hca/wire/packet-layout.js';
+import { OPERATION } from '../../core/spi/wire/opcode.js';
+import { OPERATION_OF } from '../../core/spi/wire/packet-layout.js';
 import { psnDiff } from '../../providers/hca/wire/psn.js';
 import type { MockNode } from '../../providers/mock/index.js';
 import { repeatCompletion } from '../sim/plants.js';

@@ -3,13 +3,13 @@
  * that have come to it reach without a gap. An answer beyond that is to a request that was not due.
  * Requests that were refused count as if they had been executed, so the reach is never too short.
  */
-import { OPCODE_BIT, OPERATION } from '../../providers/hca/wire/opcode.js';
+import { OPCODE_BIT, OPERATION } from '../../core/spi/wire/opcode.js';
 import {
   AETH_OFFSET_OF,
   BITS_OF,
   OPERATION_OF,
   RETH_OFFSET_OF,
-} from '../../providers/hca/wire/packet-layout.js';
+} from '../../core/spi/wire/packet-layout.js';
 import { psnAdd, psnDiff } from '../../providers/hca/wire/psn.js';
 import type { TappedPacket } from '../../providers/mock/wire-packet.js';
 import { Violation } from '../sim/trace.js';

@@ -24,7 +24,7 @@ import {
   visible,
 } from './bad-scene.js';
 import { anyValue, optionsLike } from './hostile-values.js';
-import type { Peer } from './suite/peer.js';
+import type { Peer } from '../../plugins/testing/suite/peer.js';
 
 const CONNECT = ['address', 'connQual', 'timeoutMs', 'privateData', 'qos', 'flags'];
 const ENDPOINT = ['recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'extra'];

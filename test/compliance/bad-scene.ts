@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { DatError, openIa } from 'dapl';
 import { type Logger, silentLogger } from 'dapl/spi';
 import { Fabric, mock } from 'dapl/providers/mock';
-import { connected, meet, type Peer, type Peers } from './suite/peer.js';
+import { connected, meet, type Peer, type Peers } from '../../plugins/testing/suite/peer.js';
 
 const ACTIVE = '192.0.2.1';
 export const PASSIVE = '192.0.2.2';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { connected } from './suite/peer.js';
+import { connected } from '../../plugins/testing/suite/peer.js';
 import { loopback } from '../support/loopback.js';
 
 const BYTES = 1 << 20;

@@ -4,8 +4,8 @@ import { type Ia, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { heldBytes } from '../support/heap.js';
-import type { CompliancePair } from './suite/fixture.js';
-import { connect, Peer } from './suite/peer.js';
+import type { CompliancePair } from '../../plugins/testing/suite/fixture.js';
+import { connect, Peer } from '../../plugins/testing/suite/peer.js';
 import { loopback } from '../support/loopback.js';
 
 const [FIRST, SECOND] = [loopback(2, 31), loopback(2, 32)] as const;

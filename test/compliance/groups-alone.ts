@@ -1,10 +1,14 @@
 /** Some groups of the provider suite, for what is tested in more than one way. */
 import type { ProviderFixture } from 'dapl/testing';
-import type { BehaviourGroup } from './suite/behaviour.js';
-import { planOf } from './suite/plan.js';
-import { PROVIDER_PAIRS } from './suite/provider-pairs.js';
-import { registerPlan } from './suite/register.js';
-import { type BehaviourResult, runPlan, type RunOptions } from './suite/run-plan.js';
+import type { BehaviourGroup } from '../../plugins/testing/suite/behaviour.js';
+import { planOf } from '../../plugins/testing/suite/plan.js';
+import { PROVIDER_PAIRS } from '../../plugins/testing/suite/provider-pairs.js';
+import { registerPlan } from '../../plugins/testing/suite/register.js';
+import {
+  type BehaviourResult,
+  runPlan,
+  type RunOptions,
+} from '../../plugins/testing/suite/run-plan.js';
 
 export function describeGroups(
   name: string,

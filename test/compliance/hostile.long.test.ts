@@ -5,10 +5,17 @@ import { SeededRandom } from 'dapl/providers/mock';
 import { Stranger } from '../port/stranger.js';
 import { heldBytes } from '../support/heap.js';
 import { forge, isWriteOnly, nextWrite, qpnOf, withHeader } from './hostile-packets.js';
-import { assertAll, assertSameBytes, connect, fillPattern, Peer, textOf } from './suite/peer.js';
+import {
+  assertAll,
+  assertSameBytes,
+  connect,
+  fillPattern,
+  Peer,
+  textOf,
+} from '../../plugins/testing/suite/peer.js';
 import { tappedSoftroce, type Tap } from './tapped-softroce.js';
 import { loopback } from '../support/loopback.js';
-import { until } from './port/harness.js';
+import { until } from '../../plugins/testing/port/harness.js';
 
 const ACTIVE = loopback(2, 11);
 const PASSIVE = loopback(2, 12);

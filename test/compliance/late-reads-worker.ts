@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { openIa, RemoteSegment } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { GO, MAIN_SLEEPS, POSTED, type ReaderData, waitFor } from './late-reads-turns.js';
-import { CONN_QUAL, Peer, textOf } from './suite/peer.js';
+import { CONN_QUAL, Peer, textOf } from '../../plugins/testing/suite/peer.js';
 
 const { own, to, lengthBytes, turn } = workerData as ReaderData;
 const turnOver = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

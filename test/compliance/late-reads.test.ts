@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { type Lmr, MemPrivileges, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { GO, MAIN_SLEEPS, POSTED, type ReaderData, waitFor } from './late-reads-turns.js';
-import { CONN_QUAL, Peer, assertSameBytes, fillPattern } from './suite/peer.js';
+import { CONN_QUAL, Peer, assertSameBytes, fillPattern } from '../../plugins/testing/suite/peer.js';
 import { leaveOutUnnamedUser } from '../support/left-out.js';
 import { loopback } from '../support/loopback.js';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { definePlugin, ForwardingPort, PACKET_PORT, type PacketPort, withModules } from 'dapl/spi';
 import type { mock } from 'dapl/providers/mock';
-import { givingBack } from './suite/giving-back.js';
-import { lifetimes } from './suite/lifetimes.js';
+import { givingBack } from '../../plugins/testing/suite/transfers/giving-back.js';
+import { lifetimes } from '../../plugins/testing/suite/connections/lifetimes.js';
 import { runGroups } from './groups-alone.js';
 import { mockFixture } from './mock-fixture.js';
 

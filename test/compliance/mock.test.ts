@@ -1,9 +1,9 @@
 import { describeProvider } from 'dapl/testing';
 import { describeGroups } from './groups-alone.js';
-import { losing } from './suite/losing.js';
-import { datagrams } from './suite/datagrams.js';
-import { modifying } from './suite/modifying.js';
-import { transferring } from './suite/transferring.js';
+import { losing } from '../../plugins/testing/suite/connections/losing.js';
+import { datagrams } from '../../plugins/testing/suite/transfers/datagrams.js';
+import { modifying } from '../../plugins/testing/suite/objects/modifying.js';
+import { transferring } from '../../plugins/testing/suite/transfers/transferring.js';
 import { mockFixture } from './mock-fixture.js';
 
 describeProvider('mock', mockFixture());

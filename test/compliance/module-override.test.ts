@@ -17,7 +17,7 @@ import { CM_LIBRARY, loadCmFake } from '../fake-verbs/cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Mode } from '../fake-verbs/control.js';
 import { counting } from '../support/counting.js';
 import { loopback } from '../support/loopback.js';
-import { connected } from './suite/peer.js';
+import { connected } from '../../plugins/testing/suite/peer.js';
 
 type Open = (which: 0 | 1, options?: OpenIaOptions) => Promise<Ia>;
 type Over = (provider: ConfiguredProvider) => ConfiguredProvider;

@@ -1,12 +1,12 @@
 // The suite's own runner, what fixtures are checked for, and how long the suite waits.
 import assert from 'node:assert/strict';
 import type { Ia } from 'dapl';
-import { group } from './suite/behaviour.js';
-import type { Capability } from './suite/capabilities.js';
-import type { CompliancePair, ProviderFixture } from './suite/fixture.js';
-import { Pace } from './suite/pace.js';
-import { lackLine, planOf } from './suite/plan.js';
-import { PROVIDER_PAIRS } from './suite/provider-pairs.js';
+import { group } from '../../plugins/testing/suite/behaviour.js';
+import type { Capability } from '../../plugins/testing/suite/capabilities.js';
+import type { CompliancePair, ProviderFixture } from '../../plugins/testing/suite/fixture.js';
+import { Pace } from '../../plugins/testing/suite/pace.js';
+import { lackLine, planOf } from '../../plugins/testing/suite/plan.js';
+import { PROVIDER_PAIRS } from '../../plugins/testing/suite/provider-pairs.js';
 import { runGroups } from './groups-alone.js';
 
 const none = {} as Ia;

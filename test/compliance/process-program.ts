@@ -5,7 +5,7 @@
  */
 import { openIa, RemoteSegment } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { CONN_QUAL, Peer, textOf } from './suite/peer.js';
+import { CONN_QUAL, Peer, textOf } from '../../plugins/testing/suite/peer.js';
 
 const LENGTH = 300_000;
 const [, , way, role, own = '', to = ''] = process.argv;

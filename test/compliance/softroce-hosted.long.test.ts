@@ -6,7 +6,7 @@ import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { loopback } from '../support/loopback.js';
 import { describeGroups } from './groups-alone.js';
-import { reachingMany } from './suite/reaching-many.js';
+import { reachingMany } from '../../plugins/testing/suite/transfers/reaching-many.js';
 
 const ACTIVE = loopback(90, 1);
 const PASSIVE = loopback(90, 2);

@@ -14,8 +14,8 @@ import { CM_MUTANTS, DEVICE_MUTANTS, type Mutant } from '../support/stranger/mut
 import { stranger } from '../support/stranger/provider.js';
 import type { ConfiguredProvider } from 'dapl/spi';
 import { describeGroups } from './groups-alone.js';
-import { immediates } from './suite/immediates.js';
-import { ask, CONN_QUAL, meet, until } from './suite/peer.js';
+import { immediates } from '../../plugins/testing/suite/transfers/immediates.js';
+import { ask, CONN_QUAL, meet, until } from '../../plugins/testing/suite/peer.js';
 
 let addresses = 0;
 

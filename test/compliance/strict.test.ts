@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { type Breach, strict } from 'dapl/spi/decorators';
 import { describeGroups } from './groups-alone.js';
 import { mockFixture } from './mock-fixture.js';
-import { answering } from './suite/answering.js';
-import { breaking } from './suite/breaking.js';
-import { closing } from './suite/closing.js';
-import { disconnecting } from './suite/disconnecting.js';
-import { losing } from './suite/losing.js';
-import { sharingReceives } from './suite/sharing-receives.js';
+import { answering } from '../../plugins/testing/suite/connections/answering.js';
+import { breaking } from '../../plugins/testing/suite/connections/breaking.js';
+import { closing } from '../../plugins/testing/suite/connections/closing.js';
+import { disconnecting } from '../../plugins/testing/suite/connections/disconnecting.js';
+import { losing } from '../../plugins/testing/suite/connections/losing.js';
+import { sharingReceives } from '../../plugins/testing/suite/transfers/sharing-receives.js';
 
 describe('The mock under the guard of the contract', () => {
   const breaches: Breach[] = [];

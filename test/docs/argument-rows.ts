@@ -3,7 +3,7 @@
  * wrong: the error must count it as DAT does.
  */
 import { EvdFlags, type Ia } from 'dapl';
-import { CONN_QUAL, type Peers } from '../compliance/suite/peer.js';
+import { CONN_QUAL, type Peers } from '../../plugins/testing/suite/peer.js';
 
 /** Handles that come out are left out: they are last. */
 export const PROTOTYPES = {

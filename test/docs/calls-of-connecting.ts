@@ -1,7 +1,7 @@
 /** Rows of docs/dat-map.md, called: service points, requests, memory, shared receive queues. */
 import assert from 'node:assert/strict';
 import { AsyncErrorReason, EvdFlags, MemPrivileges, MemType, PspFlags } from 'dapl';
-import { CONN_QUAL } from '../compliance/suite/peer.js';
+import { CONN_QUAL } from '../../plugins/testing/suite/peer.js';
 import type { DatScene, RowCalls } from './dat-scene.js';
 
 const { LOCAL_READ, LOCAL_WRITE, ALL } = MemPrivileges;

@@ -1,7 +1,7 @@
 /** Rows of docs/dat-map.md, called: endpoints and the IB extensions on them. */
 import assert from 'node:assert/strict';
 import { AsyncErrorReason, CompletionFlags, MemPrivileges } from 'dapl';
-import { CONN_QUAL, textOf, waiting } from '../compliance/suite/peer.js';
+import { CONN_QUAL, textOf, waiting } from '../../plugins/testing/suite/peer.js';
 import type { RowCalls } from './dat-scene.js';
 
 const { ALL, REMOTE_ATOMIC } = MemPrivileges;

@@ -4,7 +4,7 @@ import { createRegistry, type Evd, type Ia, openIa, type UdEp } from 'dapl';
 import { mock } from 'dapl/providers/mock';
 import * as collectives from '../../samples/collectives/collectives.js';
 import { type Group, joinGroup, leaveGroup } from '../../samples/collectives/group.js';
-import { CONN_QUAL } from '../compliance/suite/peer.js';
+import { CONN_QUAL } from '../../plugins/testing/suite/peer.js';
 import type { DatScene, RowCalls } from './dat-scene.js';
 
 const SIZE = 3;

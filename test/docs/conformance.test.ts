@@ -5,10 +5,10 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { DEVICE_CAPABILITIES } from '../compliance/device/fixture.js';
-import { PORT_CAPABILITIES } from '../compliance/port/fixture.js';
-import { CAPABILITIES } from '../compliance/suite/capabilities.js';
-import { behaviourGroups } from '../compliance/suite/groups.js';
+import { DEVICE_CAPABILITIES } from '../../plugins/testing/device/fixture.js';
+import { PORT_CAPABILITIES } from '../../plugins/testing/port/fixture.js';
+import { CAPABILITIES } from '../../plugins/testing/suite/capabilities.js';
+import { behaviourGroups } from '../../plugins/testing/suite/transfers/groups.js';
 import { CASE_NAMES } from '../data/case-names.js';
 
 const root = join(import.meta.dirname, '../../..');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HcaCounters } from '../../providers/hca/common/counters.js';
-import { SOCKET_PORT_COUNTERS } from '../../providers/softroce/port-options.js';
+import { SOCKET_PORT_COUNTERS } from '../../providers/softroce/port/port-options.js';
 
 describe('docs/softroce.md', () => {
   it('names every counter of the device and its port', () => {

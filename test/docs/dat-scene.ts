@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { DatError, type Ep, EvdFlags, type Ia, openIa, type Psp } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
-import type { CompliancePair } from '../compliance/suite/fixture.js';
-import { ask, connected, meet, type Peer, type Peers } from '../compliance/suite/peer.js';
+import type { CompliancePair } from '../../plugins/testing/suite/fixture.js';
+import { ask, connected, meet, type Peer, type Peers } from '../../plugins/testing/suite/peer.js';
 
 const [ACTIVE, PASSIVE] = ['192.0.2.1', '192.0.2.2'] as const;
 

@@ -1,4 +1,4 @@
-/** Queue pairs, under the SPI: core/spi/qp-transitions.ts. */
+/** Queue pairs, under the SPI: core/spi/device/qp-transitions.ts. */
 import { nameOf, QpState, QpType, qpTransition } from '../../core/spi/index.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 

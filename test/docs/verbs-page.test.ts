@@ -5,8 +5,8 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { behaviourGroups } from '../compliance/suite/groups.js';
-import { CAPABILITIES } from '../compliance/suite/capabilities.js';
+import { behaviourGroups } from '../../plugins/testing/suite/transfers/groups.js';
+import { CAPABILITIES } from '../../plugins/testing/suite/capabilities.js';
 import { allCases } from '../guest/cases/index.js';
 import type { Lab } from '../guest/lab.js';
 
@@ -44,7 +44,7 @@ function nowhere(): Lab {
 const OF_FIXTURES = ['unreachable', 'cut', 'scripted-faults', 'latency', 'usage'];
 
 function deviceCapabilities(): string[] {
-  const source = readFileSync(join(root, 'core/spi/device.ts'), 'utf8');
+  const source = readFileSync(join(root, 'core/spi/device/device.ts'), 'utf8');
   const [type = ''] = source.slice(source.indexOf('type DeviceCapability')).split(';\n');
   return [...type.matchAll(/\| '([\w-]+)'/g)].map(([, name = '']) => name);
 }

@@ -1,7 +1,7 @@
 /** A queue pair's way to RTS without a connection manager. */
-import type { Device, QueuePair } from '../../core/spi/device.js';
-import { Access, QpState, QpType } from '../../core/spi/ib.js';
-import { SpiError } from '../../core/spi/spi-error.js';
+import type { Device, QueuePair } from '../../core/spi/device/device.js';
+import { Access, QpState, QpType } from '../../core/spi/wire/ib.js';
+import { SpiError } from '../../core/spi/errors/spi-error.js';
 
 const { LOCAL_WRITE, REMOTE_WRITE, REMOTE_READ, REMOTE_ATOMIC } = Access;
 

@@ -7,9 +7,9 @@ import type {
   QueuePair,
   QueuePairInit,
   SharedReceiveQueue,
-} from '../../core/spi/device.js';
-import { Access, type AsyncEventType, QpState, QpType } from '../../core/spi/ib.js';
-import { silentLogger } from '../../core/spi/logger.js';
+} from '../../core/spi/device/device.js';
+import { Access, type AsyncEventType, QpState, QpType } from '../../core/spi/wire/ib.js';
+import { silentLogger } from '../../core/spi/plugin/logger.js';
 import { VerbsDevice } from '../../providers/verbs/device.js';
 import { check } from '../../providers/verbs/system/errno.js';
 import { connect } from './connect.js';

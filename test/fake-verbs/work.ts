@@ -1,7 +1,7 @@
 /** Ring entries from and to plain objects: for tests, where clarity counts and speed does not. */
-import { WrFlags } from '../../core/spi/ib.js';
+import { WrFlags } from '../../core/spi/wire/ib.js';
 import { CQE, type Ring, RQE, SGE, SQE } from '../../core/spi/layout/ring.js';
-import type { CompletionQueue, QueuePair } from '../../core/spi/device.js';
+import type { CompletionQueue, QueuePair } from '../../core/spi/device/device.js';
 
 export interface Segment {
   readonly address: bigint;

@@ -13,7 +13,7 @@ import {
   type XrcOpenMode,
   type XrcTargetOwner,
 } from '../../core/spi/index.js';
-import { silentLogger } from '../../core/spi/logger.js';
+import { silentLogger } from '../../core/spi/plugin/logger.js';
 import { Xrc } from '../../plugins/xrc/index.js';
 import { VerbsDevice } from '../../providers/verbs/device.js';
 import { addonOverFake } from './pair.js';

@@ -1,6 +1,6 @@
 /** A fresh target with a disk in memory for each test, so that none finds what another left. */
-import { IscsiTarget } from '../../samples/iser/index.js';
-import { MemoryBackend, ReadOnlyBackend } from '../../samples/block/index.js';
+import { IscsiTarget } from '../../samples/ulp/iser/index.js';
+import { MemoryBackend, ReadOnlyBackend } from '../../samples/ulp/block/index.js';
 import { loopback } from '../support/loopback.js';
 
 const NAME = 'iqn.2026-01.example.dapl:test';

@@ -4,7 +4,7 @@ import {
   loadNativeAddon,
   type NativeAddon,
   nativeAddonProblem,
-} from '../../providers/softroce/native-addon.js';
+} from '../../providers/softroce/port/native-addon.js';
 
 export function nativeAddon(): NativeAddon {
   const addon = loadNativeAddon();

@@ -1,7 +1,7 @@
 /** Calls the addon without an end, in one of these ways, until its thread is ended. */
 import { openSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { nativeAddon } from './addon.js';
 import type { WayOfCalling } from './ways-of-calling.js';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { crc32 } from 'node:zlib';
-import { pattern } from '../compliance/port/harness.js';
+import { pattern } from '../../plugins/testing/port/harness.js';
 import { nativeAddon } from './addon.js';
 
 describe('native CRC-32', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { solveIdentification } from '../../providers/softroce/identification.js';
-import { pattern } from '../compliance/port/harness.js';
+import { solveIdentification } from '../../providers/softroce/dgram/identification.js';
+import { pattern } from '../../plugins/testing/port/harness.js';
 import { GOLDEN_PACKETS, bytesOf } from '../unit/wire/golden-packets.js';
 import { nativeAddon } from './addon.js';
 

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CHANNEL_MTU_BYTES } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import { meet } from '../support/joined-ports.js';
 import { loopback, testPort } from '../support/loopback.js';
-import { gidOf, nothing } from '../compliance/port/bench-pair.js';
+import { gidOf, nothing } from '../../plugins/testing/port/bench-pair.js';
 import {
   header,
   pattern,
@@ -15,7 +15,7 @@ import {
   sendAll,
   takeReceived,
   until,
-} from '../compliance/port/harness.js';
+} from '../../plugins/testing/port/harness.js';
 
 const UDP_PORT = testPort(38);
 const READ_RESPONSE_ONLY = 0x10;

@@ -1,11 +1,11 @@
 /** What goes through shared memory and what goes over UDP, in one burst. */
 import assert from 'node:assert/strict';
 import { CHANNEL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { joinPorts } from '../support/joined-ports.js';
 import { loopback, testPort } from '../support/loopback.js';
-import { gidOf, nothing } from '../compliance/port/bench-pair.js';
-import { header, psnOf, sendAll, takeReceived, until } from '../compliance/port/harness.js';
+import { gidOf, nothing } from '../../plugins/testing/port/bench-pair.js';
+import { header, psnOf, sendAll, takeReceived, until } from '../../plugins/testing/port/harness.js';
 
 const UDP_PORT = testPort(44);
 

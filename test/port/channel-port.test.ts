@@ -1,6 +1,6 @@
 import { CHANNEL_MTU_BYTES } from '../../core/spi/index.js';
 import { describePacketPort } from 'dapl/testing';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { joinPorts } from '../support/joined-ports.js';
 import { loopback, testPort } from '../support/loopback.js';
 

@@ -1,5 +1,5 @@
-import { openDgramPort } from '../../providers/softroce/dgram-port.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openDgramPort } from '../../providers/softroce/dgram/port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
 

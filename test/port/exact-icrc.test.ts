@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { gidFromIp } from '../../core/spi/index.js';
-import { openDgramPort } from '../../providers/softroce/dgram-port.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openDgramPort } from '../../providers/softroce/dgram/port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { leaveOut } from '../support/left-out.js';
-import { nothing } from '../compliance/port/bench-pair.js';
-import { header, until } from '../compliance/port/harness.js';
+import { nothing } from '../../plugins/testing/port/bench-pair.js';
+import { header, until } from '../../plugins/testing/port/harness.js';
 import { describePacketPort } from 'dapl/testing';
 import { Stranger } from './stranger.js';
 import { inBlock0, loopback, testPort } from '../support/loopback.js';
@@ -16,7 +16,9 @@ const UDP_PORT = testPort(30);
 const exact = { udpPort: UDP_PORT, icrcCheck: 'exact' } as const;
 const WITHOUT = 'the exact ICRC check needs CAP_NET_RAW, which this user has not';
 const AS_ROOT = 'as root: npx mocha dist/test/port/exact-icrc.test.js';
-const modulePath = fileURLToPath(import.meta.resolve('../../providers/softroce/native-port.js'));
+const modulePath = fileURLToPath(
+  import.meta.resolve('../../providers/softroce/port/native-port.js'),
+);
 
 function mayTap(): boolean {
   try {

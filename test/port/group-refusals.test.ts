@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { gidFromIp } from '../../core/spi/index.js';
-import { openDgramPort } from '../../providers/softroce/dgram-port.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { openDgramPort } from '../../providers/softroce/dgram/port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const UDP_PORT = testPort(43);

@@ -1,7 +1,7 @@
 /** What a port on UDP sockets does with what it should not get. */
 import assert from 'node:assert/strict';
 import { gidFromIp, ipFromGid } from '../../core/spi/index.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import type { Family } from 'dapl/testing';
 import {
   header,
@@ -10,7 +10,7 @@ import {
   receiveSome,
   takeReceived,
   until,
-} from '../compliance/port/harness.js';
+} from '../../plugins/testing/port/harness.js';
 import { Stranger } from './stranger.js';
 import { loopback } from '../support/loopback.js';
 

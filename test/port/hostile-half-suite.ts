@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CHANNEL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { meet } from '../support/joined-ports.js';
 import { loopback, testPort } from '../support/loopback.js';
-import { gidOf, nothing } from '../compliance/port/bench-pair.js';
-import { header, pattern, psnOf, receiveSome, sendAll } from '../compliance/port/harness.js';
+import { gidOf, nothing } from '../../plugins/testing/port/bench-pair.js';
+import {
+  header,
+  pattern,
+  psnOf,
+  receiveSome,
+  sendAll,
+} from '../../plugins/testing/port/harness.js';
 import { HostileHalf, lies, takeIn } from './hostile-half.js';
 
 const UDP_PORT = testPort(39);

@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import { channelsOf, copies } from '../support/joined-ports.js';
-import { bytesOf } from '../compliance/port/harness.js';
+import { bytesOf } from '../../plugins/testing/port/harness.js';
 import { type Gid, RX } from '../../core/spi/index.js';
 
 const path = join(import.meta.dirname, '../../../build/native/shared-half.node');

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../core/spi/index.js';
-import { openDgramPort } from '../../providers/softroce/dgram-port.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openDgramPort } from '../../providers/softroce/dgram/port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { describeHostileDatagrams, describeHostileGroupDatagrams } from './hostile-datagrams.js';
-import { header, psnOf, receiveSome, until } from '../compliance/port/harness.js';
+import { header, psnOf, receiveSome, until } from '../../plugins/testing/port/harness.js';
 import { Stranger } from './stranger.js';
 import { loopback, testPort } from '../support/loopback.js';
 

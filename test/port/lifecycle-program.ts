@@ -3,7 +3,7 @@
  *
  *   lifecycle-program.js close|idle|alive
  */
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const [, , mode] = process.argv;

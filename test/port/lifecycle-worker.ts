@@ -1,8 +1,13 @@
 /** A worker thread with a native port: answers each packet with one that has the next PSN. */
 import { parentPort } from 'node:worker_threads';
 import { gidFromIp } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import { describePackets, header, psnOf, takeReceived } from '../compliance/port/harness.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import {
+  describePackets,
+  header,
+  psnOf,
+  takeReceived,
+} from '../../plugins/testing/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const port = openNativePort({ addresses: [loopback(0, 52)], udpPort: testPort(31) });

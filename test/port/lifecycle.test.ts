@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { gidFromIp } from '../../core/spi/index.js';
-import { openDgramPort } from '../../providers/softroce/dgram-port.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort, SocketPortOptions } from '../../providers/softroce/port-options.js';
+import { openDgramPort } from '../../providers/softroce/dgram/port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort, SocketPortOptions } from '../../providers/softroce/port/port-options.js';
 import {
   describePackets,
   header,
@@ -15,7 +15,7 @@ import {
   psnOf,
   receiveSome,
   sendAll,
-} from '../compliance/port/harness.js';
+} from '../../plugins/testing/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const quiet = { onReadable() {}, onWritable() {}, onReport() {} };

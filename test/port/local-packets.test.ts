@@ -1,11 +1,16 @@
 /** Packets longer than IBTA knows, between two of ours on loopback, and trains there. */
 import assert from 'node:assert/strict';
 import { LOCAL_MTU_BYTES } from '../../core/spi/index.js';
-import { openDgramPort } from '../../providers/softroce/dgram-port.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
-import { type Bench, assertDelivered, gidOf, nothing } from '../compliance/port/bench-pair.js';
-import { header, pattern, receiveSome, sendAll } from '../compliance/port/harness.js';
+import { openDgramPort } from '../../providers/softroce/dgram/port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
+import {
+  type Bench,
+  assertDelivered,
+  gidOf,
+  nothing,
+} from '../../plugins/testing/port/bench-pair.js';
+import { header, pattern, receiveSome, sendAll } from '../../plugins/testing/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const UDP_PORT = testPort(35);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { gidFromIp } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
 

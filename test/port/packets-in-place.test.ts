@@ -4,11 +4,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { LOCAL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import { leaveOut, leaveOutUnnamedUser } from '../support/left-out.js';
-import { nothing } from '../compliance/port/bench-pair.js';
-import { header, pattern, sendAll } from '../compliance/port/harness.js';
+import { nothing } from '../../plugins/testing/port/bench-pair.js';
+import { header, pattern, sendAll } from '../../plugins/testing/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const UDP_PORT = testPort(36);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const KIB = 1024;

@@ -3,12 +3,18 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { CHANNEL_MTU_BYTES, gidFromIp } from '../../core/spi/index.js';
 import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal/index.js';
-import { loadNativeAddon, type NativeAddon } from '../../providers/softroce/native-addon.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
-import { steeringProgram } from '../../providers/slots/steering.js';
-import { nothing } from '../compliance/port/bench-pair.js';
-import { header, pattern, psnOf, receiveSome, sendAll } from '../compliance/port/harness.js';
+import { loadNativeAddon, type NativeAddon } from '../../providers/softroce/port/native-addon.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
+import { steeringProgram } from '../../providers/shared-address/steering.js';
+import { nothing } from '../../plugins/testing/port/bench-pair.js';
+import {
+  header,
+  pattern,
+  psnOf,
+  receiveSome,
+  sendAll,
+} from '../../plugins/testing/port/harness.js';
 import { loopback, testPort } from '../support/loopback.js';
 
 const UDP_PORT = testPort(39);

@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CHANNEL_MTU_BYTES, type Gid, gidFromIp } from '../../core/spi/index.js';
-import { openNativePort } from '../../providers/softroce/native-port.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { openNativePort } from '../../providers/softroce/port/native-port.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import { channelsOf } from '../support/joined-ports.js';
 import { loopback, testPort } from '../support/loopback.js';
 import { patience } from '../support/patience.js';
-import { nothing } from '../compliance/port/bench-pair.js';
-import { header, pattern, sendAll } from '../compliance/port/harness.js';
+import { nothing } from '../../plugins/testing/port/bench-pair.js';
+import { header, pattern, sendAll } from '../../plugins/testing/port/harness.js';
 import { HostileHalf, lies } from './hostile-half.js';
 
 const UDP_PORT = testPort(39);

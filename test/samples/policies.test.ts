@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { POINTS } from '../../samples/policies/points.js';
+import { POINTS } from '../../samples/policies/cases.js';
 import { loopback } from '../support/loopback.js';
 import { runSample } from './program.js';
 

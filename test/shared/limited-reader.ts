@@ -6,7 +6,7 @@
 import { writeFileSync } from 'node:fs';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { CONN_QUAL, Peer } from '../compliance/suite/peer.js';
+import { CONN_QUAL, Peer } from '../../plugins/testing/suite/peer.js';
 
 const [, , address = '', procs = ''] = process.argv;
 writeFileSync(procs, String(process.pid));

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { openIa, RemoteSegment } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { CONN_QUAL, Peer } from '../compliance/suite/peer.js';
+import { CONN_QUAL, Peer } from '../../plugins/testing/suite/peer.js';
 import { leaveOut } from '../support/left-out.js';
 import { loopback } from '../support/loopback.js';
 import { paused } from '../support/patience.js';

@@ -3,7 +3,7 @@
  * what each line of its input says, and answers each with a line.
  */
 import { createInterface } from 'node:readline';
-import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
+import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
 
 const [, , name = '', bytes = '0'] = process.argv;
 let memory: Int32Array | undefined;

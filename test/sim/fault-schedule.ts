@@ -1,5 +1,5 @@
 /** Faults of links over time: spells of bad luck, partitions short and long, swizzle-clogging. */
-import { OPCODES } from '../../providers/hca/wire/opcode.js';
+import { OPCODES } from '../../core/spi/wire/opcode.js';
 import type { Fabric, LinkOptions, SeededRandom } from '../../providers/mock/index.js';
 import type { SimOptions } from './options.js';
 import type { Trace } from './trace.js';

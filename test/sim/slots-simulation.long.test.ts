@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { SlotsMessage } from '../../providers/slots/messages.js';
+import type { SlotsMessage } from '../../providers/shared-address/messages.js';
 import { type SlotsReport, SlotsSimulation } from './slots-simulation.js';
 
 /** Runs, each with a kill at every message until no message is left to kill at. */

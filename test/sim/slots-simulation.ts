@@ -10,7 +10,11 @@ import { type Ia, openIa } from '../../core/index.js';
 import { connect, type Connection, listen, type Listener } from '../../core/flow/index.js';
 import { Fabric, mock, type MockNode, SeededRandom } from '../../providers/mock/index.js';
 import { ProcessHost } from '../../providers/mock/process-host.js';
-import { emitMessage, parseMessage, type SlotsMessage } from '../../providers/slots/messages.js';
+import {
+  emitMessage,
+  parseMessage,
+  type SlotsMessage,
+} from '../../providers/shared-address/messages.js';
 
 const SHARED = '10.0.0.1';
 const PEER = '10.0.0.2';

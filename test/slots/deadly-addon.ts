@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict';
 import { writeSync } from 'node:fs';
 import type { UnixListener, UnixSocket } from '../../providers/host/index.js';
-import { parseMessage } from '../../providers/slots/messages.js';
-import { loadNativeAddon, type NativeAddon } from '../../providers/softroce/native-addon.js';
+import { parseMessage } from '../../providers/shared-address/messages.js';
+import { loadNativeAddon, type NativeAddon } from '../../providers/softroce/port/native-addon.js';
 
 /** What a process does for its group, each a step at which it can be killed. */
 export type Step =

@@ -6,9 +6,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { gidFromIp } from '../../core/spi/index.js';
-import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
-import { emitMessage } from '../../providers/slots/messages.js';
-import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
+import { emitMessage } from '../../providers/shared-address/messages.js';
+import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import { patience, paused } from '../support/patience.js';
 import type { TableUse, Usage } from './usage.js';

@@ -1,6 +1,6 @@
 /** Programs that share an address, both roles; sharing-ends.long.test.ts kills and stops them. */
 import assert from 'node:assert/strict';
-import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
+import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
 import { gidFromIp } from '../../core/spi/index.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import type { UnixSocket } from '../../providers/host/index.js';

@@ -1,5 +1,5 @@
 /** Threads of one process, each with a slot of one address, are ended at any moment. */
-import { pattern } from '../compliance/port/harness.js';
+import { pattern } from '../../plugins/testing/port/harness.js';
 import { loopback } from '../support/loopback.js';
 import { paused } from '../support/patience.js';
 import { openDescriptors, openMain, PORT, settled, Thread } from './thread-scene.js';

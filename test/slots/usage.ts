@@ -4,14 +4,14 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { MAX_SLOTS } from '../../providers/slots/messages.js';
+import { MAX_SLOTS } from '../../providers/shared-address/messages.js';
 import {
   BLOCKS,
   CLASSES,
   LISTENERS,
   type SlotState,
   TableMemory,
-} from '../../providers/slots/table-layout.js';
+} from '../../providers/shared-address/table-layout.js';
 
 export interface Usage {
   readonly descriptors: number;

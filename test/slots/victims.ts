@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import type { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
+import type { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import { patience } from '../support/patience.js';
 import { type Death, type Step, wordsOf } from './deadly-addon.js';
 import { Program } from './programs.js';

@@ -7,7 +7,7 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type EpAttributeOptions, type Ia, openIa } from '../../core/index.js';
-import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import { softroce } from '../../providers/softroce/index.js';
 import { patience } from '../support/patience.js';
 import { isChurn, keepConnecting, type Phase, PHASES, Side, Talker } from './talker.js';

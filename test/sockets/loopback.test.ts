@@ -10,7 +10,7 @@ import {
   RdmaServer,
   RdmaSocket,
   type RdmaSocketOptions,
-} from '../../samples/socket/index.js';
+} from '../../samples/ulp/socket/index.js';
 import { LoopbackStreams } from '../support/loopback-streams.js';
 import { describePrograms } from './programs-suite.js';
 import { describeSockets } from './socket-suite.js';

@@ -10,7 +10,7 @@ import { Duplex, PassThrough, Readable, Transform, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises';
 import * as tls from 'node:tls';
 import { createGunzip, createGzip } from 'node:zlib';
-import { RdmaAgent, RdmaSecureAgent, type RdmaServer } from '../../samples/socket/index.js';
+import { RdmaAgent, RdmaSecureAgent, type RdmaServer } from '../../samples/ulp/socket/index.js';
 import { closed, connected, dial, inWorld, listening, type OpenWorld } from './world.js';
 
 /** A key that both sides know: TLS without a certificate. */

@@ -2,7 +2,7 @@
 import { type Ia, openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
-import type { ByteStreamProtocol } from '../../samples/socket/index.js';
+import type { ByteStreamProtocol } from '../../samples/ulp/socket/index.js';
 import { loopback } from '../support/loopback.js';
 import type { OpenWorld, SocketWorld } from './world.js';
 

@@ -1,6 +1,6 @@
 // Sockets and programs over rsockets: on the simulated fabric, and on softroce.
 
-import { rsocket } from '../../samples/rsocket/index.js';
+import { rsocket } from '../../samples/ulp/rsocket/index.js';
 import { describePrograms } from './programs-suite.js';
 import { worldsOf } from './rdma-worlds.js';
 import { describeSockets } from './socket-suite.js';

@@ -1,6 +1,6 @@
 // Sockets and programs over SDP: on the simulated fabric, and on softroce, in all modes.
 
-import { type SdpOptions, sdp } from '../../samples/sdp/index.js';
+import { type SdpOptions, sdp } from '../../samples/ulp/sdp/index.js';
 import { describePrograms } from './programs-suite.js';
 import { worldsOf } from './rdma-worlds.js';
 import { describeSockets } from './socket-suite.js';

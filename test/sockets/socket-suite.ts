@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash, randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
 import { isIP } from 'node:net';
-import { RdmaServer, RdmaSocket } from '../../samples/socket/index.js';
+import { RdmaServer, RdmaSocket } from '../../samples/ulp/socket/index.js';
 import { patience } from '../support/patience.js';
 import {
   closed,

@@ -8,7 +8,7 @@ import {
   type RdmaServerOptions,
   type RdmaSocket,
   type RdmaSocketOptions,
-} from '../../samples/socket/index.js';
+} from '../../samples/ulp/socket/index.js';
 
 export interface SocketWorld {
   readonly client: ByteStreamProtocol;

@@ -1,7 +1,7 @@
 /** A peer whose CM messages of one kind have one field each changed to an extreme of it. */
 import { decorate, over } from '../../core/spi/decorators/index.js';
-import type { ConfiguredProvider } from '../../core/spi/define-plugin.js';
-import type { MadAgent } from '../../core/spi/mad.js';
+import type { ConfiguredProvider } from '../../core/spi/plugin/define-plugin.js';
+import type { MadAgent } from '../../core/spi/modules/mad.js';
 import type { FieldValue } from '../../plugins/cm/wire/field-table.js';
 import { CM_CODECS, type CmMessage, emitCmMad, parseCmMad } from '../../plugins/cm/wire/message.js';
 import type { SeededRandom } from '../../providers/mock/index.js';

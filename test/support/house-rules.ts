@@ -129,22 +129,16 @@ export function crowdedFolders(paths: readonly string[], most: number): string[]
   return [...counts].filter(([, count]) => count > most).map(([folder, n]) => `${folder}: ${n}`);
 }
 
-/** Files that import each other in a circle, largest circle first. */
-export function fileCycles(imports: readonly Import[]): string[][] {
+/** Folders that import each other in a circle at run time, largest circle first. */
+export function roomCycles(imports: readonly Import[]): string[][] {
   const graph = new Map<string, Set<string>>();
-  for (const { from, to } of imports) {
-    graph.set(from, (graph.get(from) ?? new Set()).add(to));
-    if (!graph.has(to)) graph.set(to, new Set());
+  for (const { from, to, typeOnly } of imports) {
+    const [room, other] = [folderOf(from), folderOf(to)];
+    if (typeOnly || room === other) continue;
+    graph.set(room, (graph.get(room) ?? new Set()).add(other));
+    if (!graph.has(other)) graph.set(other, new Set());
   }
   return cycles(graph);
-}
-
-/** The same of folders: every import between two of them counts. */
-export function roomCycles(imports: readonly Import[]): string[][] {
-  const between = imports
-    .map(({ from, to, typeOnly }) => ({ from: folderOf(from), to: folderOf(to), typeOnly }))
-    .filter(({ from, to }) => from !== to);
-  return fileCycles(between);
 }
 
 /** Strongly connected components of more than one node (Tarjan). */

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal/index.js';
 import type { UnixSocket, UnixSockets } from '../../providers/host/unix-sockets.js';
-import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
-import type { SocketPort } from '../../providers/softroce/port-options.js';
+import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
+import type { SocketPort } from '../../providers/softroce/port/port-options.js';
 import type { ChannelPort } from '../../providers/softroce/shm/channel-port.js';
 
 let names = 0;

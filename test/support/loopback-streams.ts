@@ -13,7 +13,7 @@ import {
   type StreamErrorCode,
   type StreamListenOptions,
   type WriteDone,
-} from '../../samples/socket/index.js';
+} from '../../samples/ulp/socket/index.js';
 
 interface LoopbackOptions {
   /** Bytes that wait for a reader; the writer waits for room. Default 65536. */

@@ -17,7 +17,7 @@ import {
   type MadHeader,
   MadMethod,
   parseMadHeader,
-} from '../../core/spi/mad-header.js';
+} from '../../core/spi/modules/mad-header.js';
 import { SeededRandom } from '../../providers/mock/index.js';
 import { FakeDevice } from './fake-gsi-device.js';
 import { FakeNetwork } from './fake-network.js';

@@ -8,7 +8,7 @@ import {
   WcStatus,
 } from '../../core/spi/index.js';
 import type { MadOptions } from '../../plugins/mad/index.js';
-import { emitMadHeader, headerOfAnyLength } from '../../core/spi/mad-header.js';
+import { emitMadHeader, headerOfAnyLength } from '../../core/spi/modules/mad-header.js';
 import {
   emitRmppHeader,
   parseRmppHeader,

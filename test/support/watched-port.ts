@@ -1,6 +1,6 @@
 import { gidFromIp } from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
-import type { SocketPort, SocketPortCounters } from '../../providers/softroce/port-options.js';
+import type { SocketPort, SocketPortCounters } from '../../providers/softroce/port/port-options.js';
 import { MemoryPort } from './memory-port.js';
 
 /** A port whose time goes on by a microsecond a look, and whose peer is at work between looks. */

@@ -13,7 +13,7 @@ import { gidFromIp, GSI_QKEY, GSI_QPN, silentLogger } from '../../core/spi/index
 import { CM_ATTRIBUTE, type CmMessageName } from '../../plugins/cm/wire/attribute-id.js';
 import { emitCmMad } from '../../plugins/cm/wire/message.js';
 import { Mad } from '../../plugins/mad/index.js';
-import { OPCODES } from '../../providers/hca/wire/opcode.js';
+import { OPCODES } from '../../core/spi/wire/opcode.js';
 import { readPcap, writePcap } from '../guest/pcap.js';
 import { loopback, networkOf } from '../support/loopback.js';
 import { complaintOf, type Decoded, decode } from './decode.js';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { RMPP_TYPE } from '../../plugins/mad/wire/rmpp-header.js';
-import { OPCODES } from '../../providers/hca/wire/opcode.js';
+import { OPCODES } from '../../core/spi/wire/opcode.js';
 import { writePcap } from '../guest/pcap.js';
 import { complaintOf, type Decoded, decode } from './decode.js';
 import { frameOf } from './frames.js';

@@ -5,10 +5,10 @@
  */
 import assert from 'node:assert/strict';
 import { closeSync, openSync } from 'node:fs';
-import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import { gidFromIp, RQE, SGE } from '../../core/spi/index.js';
 import type { UnixSocket } from '../../providers/host/index.js';
-import { loadNativeAddon, type NativeAddon } from '../../providers/softroce/native-addon.js';
+import { loadNativeAddon, type NativeAddon } from '../../providers/softroce/port/native-addon.js';
 import {
   decode,
   encode,

@@ -6,7 +6,7 @@
 import { readFileSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { UnixListener, UnixSocket } from '../../providers/host/index.js';
-import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
+import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
 
 const { XRC_KILL_DIRECTORY: directory = '', XRC_KILL_ROLE: asked = '' } = process.env;
 const role = process.argv[1]?.endsWith('xrc-host-program.js') ? 'host' : asked;

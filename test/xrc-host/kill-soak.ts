@@ -8,7 +8,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { SeededRandom } from '../../providers/hca/faults/seeded-random.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import { Program } from '../slots/programs.js';
 import { patience, paused } from '../support/patience.js';
 import { hostsOf, PROGRAM, type World } from './world.js';

@@ -7,7 +7,7 @@
  */
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadNativeAddon } from '../../providers/softroce/native-addon.js';
+import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
 import { encode } from '../../providers/softroce/xrc-host/messages.js';
 
 const BACKLOG = 4;

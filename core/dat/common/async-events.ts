@@ -8,7 +8,7 @@ import {
 } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import { asyncEventRow } from './async-event-table.js';
-import type { IaCore } from './core.js';
+import type { IaCore } from './adapter-state.js';
 
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
 export function breakReasonOf(event: AsyncEventType): string | undefined {

@@ -1,7 +1,7 @@
 /** What all DAT objects have in common: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
-import type { IaContext } from './context.js';
-import type { IaCore } from './core.js';
+import type { IaContext } from './adapter-services.js';
+import type { IaCore } from './adapter-state.js';
 import { mustBe } from '../../spi/checks/index.js';
 import type { TraceFields } from './trace.js';
 

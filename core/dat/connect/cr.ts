@@ -13,7 +13,7 @@ import { checkService, serviceText } from '../endpoint/service.js';
 import { EP_STATES, stateAdvice } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { listenersOf } from './listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';

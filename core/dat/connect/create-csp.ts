@@ -1,6 +1,6 @@
 /** Making common service points. */
 import { checkOptions } from '../../errors/guards.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { checkCspAddress, Csp, type CspOptions } from './csp.js';
 import { listen } from './listen.js';
 

@@ -3,7 +3,7 @@ import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkService } from '../endpoint/service.js';
 import { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { listen } from './listen.js';
 import { Rsp, type RspOptions } from './rsp.js';
 

@@ -6,7 +6,7 @@ import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { type CmRequest, type Gid, gidEquals, ipFromGid, isIpv4Gid } from '../../spi/index.js';
 import { type CommonAddress, checkCommonAddress } from '../endpoint/connect-options.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** DAT_COMM: the socket that a common service point is like. */

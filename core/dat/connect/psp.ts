@@ -2,7 +2,7 @@
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import type { ServiceOptions } from '../endpoint/service.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';

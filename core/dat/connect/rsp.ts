@@ -1,7 +1,7 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { ServiceOptions } from '../endpoint/service.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 

@@ -25,7 +25,7 @@ import {
   type HandleType,
   nextHandleId,
 } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { listenersOf } from './listening.js';
 import { checkPrivate, keepProcessFor, streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';

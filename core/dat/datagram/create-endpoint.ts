@@ -4,8 +4,8 @@ import { UdEp } from './endpoint.js';
 import { type UdEpAttributes, udEpAttributes } from './attributes.js';
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
-import { requireCapability } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { requireCapability } from '../common/unsupported.js';
 import { Pz } from '../memory/pz.js';
 import type { UdEpInit } from './types.js';
 

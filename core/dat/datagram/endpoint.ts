@@ -31,8 +31,8 @@ import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve
 import { type ServeOptions, UdService } from './service.js';
 import { checkFields, invalid } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
-import { OUT_OF, requireCapability } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { OUT_OF, requireCapability } from '../common/unsupported.js';
 import { checkCookie, checkFlags, checkSegments, checkU32 } from '../work/post-checks.js';
 import { makeRoom } from '../work/posting.js';
 import { streamOf } from '../common/private-evd.js';

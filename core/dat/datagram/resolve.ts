@@ -14,7 +14,7 @@ import { checkAddressed } from '../common/ip-address.js';
 import { CONN_QUAL } from '../endpoint/service.js';
 import { checkPrivateData } from '../../errors/guards.js';
 import { ANYTHING, POSITIVE, SIGNAL, optional } from '../../spi/checks/index.js';
-import { notSupported } from '../common/support.js';
+import { notSupported } from '../common/unsupported.js';
 
 /** What `ep.resolve` takes. */
 export interface ResolveOptions {

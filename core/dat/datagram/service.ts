@@ -14,7 +14,7 @@ import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
 import { CONN_QUAL } from '../endpoint/service.js';
 import type { UdEp } from './endpoint.js';
 import { nextHandleId } from '../common/handle.js';
-import { notSupported } from '../common/support.js';
+import { notSupported } from '../common/unsupported.js';
 import { NO_SIDR } from './resolve.js';
 
 /** The peer that asks. */

@@ -1,7 +1,7 @@
 /** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
 import type { ConnectionCause } from '../../evd/index.js';
 import type { CmConnection, CmEvent } from '../../spi/index.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { EpAttributes } from './attributes.js';
 import type { ConnectTarget } from './connect-options.js';
 import type { EpEvents } from './events.js';

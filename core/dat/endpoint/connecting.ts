@@ -11,7 +11,7 @@ import {
   type DupConnectOptions,
 } from './connect-options.js';
 import { isRequestGone } from './outcomes.js';
-import type { EpRecord } from './record.js';
+import type { EpRecord } from './endpoint-state.js';
 import { serviceIdFor } from './service.js';
 
 /** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */

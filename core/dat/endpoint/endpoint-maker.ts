@@ -7,7 +7,7 @@ import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { Pz } from '../memory/pz.js';
 import { Srq } from '../srq/srq.js';
 

@@ -9,7 +9,7 @@ import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset, checkValue } from '../../errors/guards.js';
 import { FUNCTION, showAs } from '../../spi/checks/index.js';
 import { type Callee, checkHandle, HANDLE, nextHandleId } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
@@ -30,10 +30,10 @@ import {
 } from './connect-options.js';
 import { beginConnect, connect, connectLike, disconnect } from './connecting.js';
 import type { EpCounterValues } from '../work/counters.js';
-import { destroy, keepProcess, modify, reset } from './lives.js';
+import { destroy, keepProcess, modify, reset } from './lifecycle.js';
 import type { ModifyOptions } from './modify.js';
-import { epFacts, getStatus, query, recvQuery, setWatermark } from './observing.js';
-import { EpRecord } from './record.js';
+import { epFacts, getStatus, query, recvQuery, setWatermark } from './queries.js';
+import { EpRecord } from './endpoint-state.js';
 import type { EpStateName } from './states.js';
 import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
 

@@ -13,12 +13,12 @@ import { epBrokenEvent, lossReason } from '../common/async-events.js';
 import { type BreakReason, breakReason } from '../work/break-causes.js';
 import { joinEvds, leaveEvds } from './evds.js';
 import type { ConnectionEventDetails } from './attempt.js';
-import type { EpLeftovers } from '../work/leftovers.js';
+import type { EpLeftovers } from '../work/retired-completions.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { streamOf } from '../common/private-evd.js';
 
 /** Other event dispatchers stand ready; one of the two calls follows. */

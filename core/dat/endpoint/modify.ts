@@ -5,7 +5,7 @@ import { type EpAttributeOptions, epAttributes } from './attributes.js';
 import { checkCompletionModel } from './completion-flags.js';
 import { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './modify-table.js';
 import type { EpQueues } from '../work/queues.js';
-import type { EpRecord } from './record.js';
+import type { EpRecord } from './endpoint-state.js';
 import type { EpInit } from './types.js';
 import { checkOptions, invalid } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';

@@ -1,7 +1,7 @@
 /** The order in which an interface adapter ends what is left of it (design: teardown). */
 import type { TeardownStep } from '../../di/index.js';
 import type { Cno, Evd, Upcall } from '../../evd/index.js';
-import type { DeviceRelease } from '../common/context.js';
+import type { DeviceRelease } from '../common/adapter-services.js';
 import { Ep } from '../endpoint/ep.js';
 import { UdEp } from '../datagram/endpoint.js';
 import { Lmr } from '../memory/lmr.js';
@@ -10,7 +10,7 @@ import { Rmr } from '../window/rmr.js';
 import { ServicePoint } from '../connect/service-point.js';
 import { Srq } from '../srq/srq.js';
 import { XrcDomain } from '../xrc/domain.js';
-import type { IaChild } from '../common/core.js';
+import type { IaChild } from '../common/adapter-state.js';
 
 export interface CloseScope {
   readonly children: ReadonlySet<IaChild>;

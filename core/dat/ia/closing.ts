@@ -2,11 +2,11 @@
 import { tearDown } from '../../di/index.js';
 import type { Evd, Upcall } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
-import type { DeviceLease } from '../common/context.js';
+import type { DeviceLease } from '../common/adapter-services.js';
 import type { CloseFlag } from '../common/constants.js';
 import type { IaMad } from '../mad/calls.js';
 import { closeSteps } from './close.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 
 /** What a close gives back, and in what time. */
 export interface ClosingInit {

@@ -15,7 +15,7 @@ import { AsyncEventType } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { reportDeviceEvent } from '../common/async-events.js';
 import type { CloseFlag } from '../common/constants.js';
-import type { DeviceLease, IaContext } from '../common/context.js';
+import type { DeviceLease, IaContext } from '../common/adapter-services.js';
 import { checkOneOf, checkOptions, checkReset, checkValue } from '../../errors/guards.js';
 import { instanceOf, optional, showAs } from '../../spi/checks/index.js';
 import { Handle, nextHandleId } from '../common/handle.js';
@@ -53,7 +53,7 @@ import type { XrcDomain } from '../xrc/domain.js';
 import { openXrcDomain, type XrcDomainOptions } from '../xrc/open-domain.js';
 import { addressOf, iaAttributes, type IaQuery } from './attributes.js';
 import { IaClosing } from './closing.js';
-import { IaCore, type IaChild } from '../common/core.js';
+import { IaCore, type IaChild } from '../common/adapter-state.js';
 import type { IaCounterValues } from '../common/ia-counters.js';
 import { providerAttributes } from './provider-attributes.js';
 

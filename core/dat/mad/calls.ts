@@ -1,10 +1,10 @@
 /** Management datagrams for applications: `ia.mad`. */
 import type { MadModule } from '../../spi/index.js';
-import type { IaContext } from '../common/context.js';
+import type { IaContext } from '../common/adapter-services.js';
 import { checkFields, checkInteger } from '../../errors/guards.js';
 import { BOOLEAN, FUNCTION, integer, LIST, optional, showAs } from '../../spi/checks/index.js';
 import { nextHandleId } from '../common/handle.js';
-import { notSupported } from '../common/support.js';
+import { notSupported } from '../common/unsupported.js';
 import { ManagementAgent } from './agent.js';
 import type { ManagementRequest } from './datagram.js';
 

@@ -5,8 +5,8 @@ import type { MemTypeName } from '../common/constants.js';
 import { checkInteger } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { accessOf } from '../common/privileges.js';
-import type { IaCore } from '../common/core.js';
-import { notSupported, OUT_OF } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { notSupported, OUT_OF } from '../common/unsupported.js';
 import { registerAtRandom } from './iova.js';
 import { Lmr } from './lmr.js';
 import {

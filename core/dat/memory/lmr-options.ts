@@ -10,7 +10,7 @@ import {
 } from '../../errors/guards.js';
 import { BOOLEAN } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { PRIVILEGE_MASK } from '../common/privileges.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';

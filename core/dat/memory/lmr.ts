@@ -8,7 +8,7 @@ import type { MemoryRegion } from '../../spi/index.js';
 import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
 import { checkInteger } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
 import { LmrSegment } from './segment.js';

@@ -2,8 +2,8 @@
 import { MemType } from '../common/constants.js';
 import { checkInteger, checkOneOf, invalid } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
-import { notSupported } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { notSupported } from '../common/unsupported.js';
 import { Lmr } from './lmr.js';
 import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
 import { mostRegionBytes } from './view-limit.js';

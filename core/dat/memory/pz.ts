@@ -4,8 +4,8 @@ import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
 import { begin, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
-import { OUT_OF } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { OUT_OF } from '../common/unsupported.js';
 import type { RmrContexts } from './rmr-contexts.js';
 
 /** What `pz.query()` tells (DAT_PZ_PARAM). */

@@ -1,10 +1,10 @@
 /** Making shared receive queues. */
 import { spiCall } from '../../errors/index.js';
 import type { SharedReceiveQueue, SharedReceiveQueueInit } from '../../spi/index.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { notSupported, OUT_OF } from '../common/support.js';
+import { notSupported, OUT_OF } from '../common/unsupported.js';
 import { Pz } from '../memory/pz.js';
 import { type SrqAttributes, srqAttributes, type SrqOptions } from './attributes.js';
 import { type CreateSharedReceiveQueue, Srq } from './srq.js';

@@ -2,7 +2,7 @@
 import { DatError } from '../../errors/index.js';
 import { EvdFlags } from '../../evd/index.js';
 import { CompletionFlags } from '../common/constants.js';
-import type { EpRecord } from '../endpoint/record.js';
+import type { EpRecord } from '../endpoint/endpoint-state.js';
 import { checkCookie, checkFlags } from '../work/post-checks.js';
 
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;

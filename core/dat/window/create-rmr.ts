@@ -2,8 +2,8 @@
 import { spiCall } from '../../errors/index.js';
 import type { MemoryWindow } from '../../spi/index.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
-import { notSupported, OUT_OF } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { notSupported, OUT_OF } from '../common/unsupported.js';
 import { Pz } from '../memory/pz.js';
 import { Rmr, type RmrScope } from './rmr.js';
 

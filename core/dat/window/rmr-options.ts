@@ -6,7 +6,7 @@ import type { Ep } from '../endpoint/ep.js';
 import { checkBits, checkOneOf, checkOptions, checkValue } from '../../errors/guards.js';
 import { instanceOf } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
-import { notSupported } from '../common/support.js';
+import { notSupported } from '../common/unsupported.js';
 import { Lmr } from '../memory/lmr.js';
 import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privileges.js';
 import type { Rmr } from './rmr.js';

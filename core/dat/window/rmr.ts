@@ -11,7 +11,7 @@ import { Ep } from '../endpoint/ep.js';
 import { checkBind } from './bind-posts.js';
 import type { BindWork } from '../work/binds.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { Lmr } from '../memory/lmr.js';
 import { privilegesText } from '../memory/lmr-options.js';
 import type { Pz } from '../memory/pz.js';

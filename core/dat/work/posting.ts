@@ -2,7 +2,7 @@
 import { DatError } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
 import { invalid } from '../../errors/guards.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { Pz } from '../memory/pz.js';
 import type { EpQueueAttributes } from './attributes.js';
 import type { EpCounters } from './counters.js';

@@ -18,7 +18,7 @@ import { EpBinds } from './binds.js';
 import { causeOfCompletion, unansweredProbe } from './break-causes.js';
 import type { EpCounters } from './counters.js';
 import { Slot } from './entry-ring.js';
-import { EpLeftovers } from './leftovers.js';
+import { EpLeftovers } from './retired-completions.js';
 import { endpointQueuePair } from './queue-pair.js';
 import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
 import type { EpQueuesInit, EpQueuesListener, SharedReceives } from './queues-init.js';

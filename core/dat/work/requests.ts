@@ -4,7 +4,7 @@
  */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
-import { requireCapability } from '../common/support.js';
+import { requireCapability } from '../common/unsupported.js';
 import { Symbolic } from '../common/trace.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import {

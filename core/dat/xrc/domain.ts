@@ -33,7 +33,7 @@ import {
 } from '../../errors/guards.js';
 import { OBJECT, showAs } from '../../spi/checks/index.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { createXrcSrq } from './create-srq.js';
 import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
 import type { XrcSrq, XrcSrqOptions } from './srq.js';

@@ -7,11 +7,11 @@ import { spiCall } from '../../errors/index.js';
 import type { XrcDomain as XrcHold } from '../../spi/index.js';
 import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
-import { epFacts } from '../endpoint/observing.js';
+import { epFacts } from '../endpoint/queries.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger, checkOptions } from '../../errors/guards.js';
-import type { IaCore } from '../common/core.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
 import type { XrcDomain, XrcInitiatorOptions } from './domain.js';
 

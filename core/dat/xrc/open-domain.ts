@@ -4,8 +4,8 @@ import type { XrcDomain as XrcHold, XrcOpenMode } from '../../spi/index.js';
 import { checkFields } from '../../errors/guards.js';
 import { TEXT, oneOf, optional } from '../../spi/checks/index.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
-import type { IaCore } from '../common/core.js';
-import { notSupported, requireCapability } from '../common/support.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { notSupported, requireCapability } from '../common/unsupported.js';
 import { XrcDomain } from './domain.js';
 
 export interface XrcDomainOptions {

@@ -1,7 +1,7 @@
 /** `for await (const batch of evd)`. */
 import type { DatError } from '../../errors/index.js';
 import type { DatEvent } from '../events/event.js';
-import { type BatchSource, OfferedBatch } from './offered-batch.js';
+import { type BatchSource, OfferedBatch } from './tracked-batch.js';
 import type { Waiting } from './waiter.js';
 
 type Batch = readonly DatEvent[];

@@ -6,7 +6,7 @@ import { CQE, type CompletionQueue, WcFlags, WcStatus } from '../../spi/index.js
 import type { CompletionOwners } from './completion-owner.js';
 import type { DatEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
-import { Notice } from './notice.js';
+import { Notice } from './notify-level.js';
 
 export class CompletionCursor {
   /** Number of the next completion to take. */

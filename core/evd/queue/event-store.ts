@@ -8,7 +8,7 @@ import type { CompletionOwners } from './completion-owner.js';
 import type { DatEvent, PostedEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
 import { EventQueue } from './event-queue.js';
-import { Notice } from './notice.js';
+import { Notice } from './notify-level.js';
 
 /**
  * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are

@@ -6,7 +6,7 @@ import type {
   CmEvent,
   CmModule,
   CmRequest,
-} from '../cm.js';
+} from '../modules/cm.js';
 import { over, type Over } from './over.js';
 import type { Report } from './breaches.js';
 import type { CallDepth } from './call-depth.js';

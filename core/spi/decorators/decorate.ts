@@ -1,6 +1,6 @@
 /** Wrapping what a provider has, without writing a plugin for it. */
 import { checkOptions, FUNCTION, optional, TEXT } from '../checks/index.js';
-import { refusing } from '../consumer-errors.js';
+import { refusing } from '../errors/consumer-errors.js';
 import {
   type ConfiguredModule,
   type ConfiguredProvider,
@@ -9,11 +9,11 @@ import {
   type ModuleKind,
   type ModuleTypes,
   withModules,
-} from '../define-plugin.js';
-import type { Logger } from '../logger.js';
+} from '../plugin/define-plugin.js';
+import type { Logger } from '../plugin/logger.js';
 import type { Clock } from '../time/clock.js';
 import type { Timers } from '../time/timers.js';
-import { CLOCK, LOGGER, TIMERS, type Token } from '../tokens.js';
+import { CLOCK, LOGGER, TIMERS, type Token } from '../plugin/tokens.js';
 import { over, type Over } from './over.js';
 
 /** What every device has, for whatever stands over a part of it. */

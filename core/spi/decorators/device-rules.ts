@@ -1,6 +1,11 @@
 /** The rules of queues and completion queues, over a device that is listened to. */
-import type { CompletionQueue, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device.js';
-import { AsyncEventType, QpState } from '../ib.js';
+import type {
+  CompletionQueue,
+  QueuePair,
+  QueuePairInit,
+  SharedReceiveQueue,
+} from '../device/device.js';
+import { AsyncEventType, QpState } from '../wire/ib.js';
 import type { Ring } from '../layout/ring.js';
 import { completionAt, indices, type ObservedCompletion, receiveAt, sendAt } from './entries.js';
 import type {

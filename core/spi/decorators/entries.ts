@@ -1,5 +1,5 @@
 /** What the words of ring entries say (core/spi/layout/ring.ts), as objects. */
-import { type WcOpcode, WrFlags, type WrOpcode } from '../ib.js';
+import { type WcOpcode, WrFlags, type WrOpcode } from '../wire/ib.js';
 import { CQE, type Ring, RQE, SGE, SQE } from '../layout/ring.js';
 
 declare const OF: unique symbol;

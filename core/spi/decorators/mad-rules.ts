@@ -1,5 +1,5 @@
 /** Each MAD that is sent is reported once. */
-import type { MadAgent, MadModule, MadSendHandle } from '../mad.js';
+import type { MadAgent, MadModule, MadSendHandle } from '../modules/mad.js';
 import { over, type Over } from './over.js';
 import type { Report } from './breaches.js';
 import type { CallDepth } from './call-depth.js';

@@ -1,9 +1,9 @@
 /** Listening in on a device's work requests and completions, and making single requests fail. */
 import { checkOptions, checkValue, FUNCTION, kindOf, optional } from '../checks/index.js';
-import { refusing } from '../consumer-errors.js';
-import type { ConfiguredProvider } from '../define-plugin.js';
-import type { Device, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device.js';
-import { type AsyncEventType, type QpState, WcOpcode, WcStatus, WrOpcode } from '../ib.js';
+import { refusing } from '../errors/consumer-errors.js';
+import type { ConfiguredProvider } from '../plugin/define-plugin.js';
+import type { Device, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device/device.js';
+import { type AsyncEventType, type QpState, WcOpcode, WcStatus, WrOpcode } from '../wire/ib.js';
 import { CQE, type Ring, SQE } from '../layout/ring.js';
 import type { Clock } from '../time/clock.js';
 import { decorate, type DecoratorContext, type DecorateOptions } from './decorate.js';

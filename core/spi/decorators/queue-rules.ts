@@ -1,5 +1,5 @@
 /** Which completions may follow which requests, in one queue of a queue pair. */
-import { nameOf, WcStatus } from '../ib.js';
+import { nameOf, WcStatus } from '../wire/ib.js';
 import type { ObservedCompletion, PostedRequest } from './entries.js';
 import type { Report } from './breaches.js';
 

@@ -1,8 +1,8 @@
 /** A guard over a provider, which names each breach of the contract that it sees. */
 import { checkValue, FUNCTION } from '../checks/index.js';
-import { refusing } from '../consumer-errors.js';
-import type { ConfiguredProvider } from '../define-plugin.js';
-import type { Device } from '../device.js';
+import { refusing } from '../errors/consumer-errors.js';
+import type { ConfiguredProvider } from '../plugin/define-plugin.js';
+import type { Device } from '../device/device.js';
 import { decorate } from './decorate.js';
 import type { Over } from './over.js';
 import { tapDevice } from './tapped-device.js';

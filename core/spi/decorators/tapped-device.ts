@@ -14,8 +14,8 @@ import type {
   SharedReceiveQueue,
   SharedReceiveQueueInit,
   XrcDomainHandle,
-} from '../device.js';
-import type { AsyncEventType } from '../ib.js';
+} from '../device/device.js';
+import type { AsyncEventType } from '../wire/ib.js';
 import type { Ring, SharedReceiveRing } from '../layout/ring.js';
 import { over, type Over } from './over.js';
 

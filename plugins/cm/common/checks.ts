@@ -9,7 +9,7 @@ import {
   optional,
   POSITIVE,
 } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   type CmConnectOptions,
   type CmParameters,

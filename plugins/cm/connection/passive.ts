@@ -12,7 +12,7 @@ import {
 } from '../../../core/spi/index.js';
 import { PEER_AGREEMENT, withoutOffers } from '../../../core/spi/internal/index.js';
 import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
-import { HandedConnection } from './handed.js';
+import { HandedConnection } from './handed-over-connection.js';
 import { type CmPath, Connection, type ConnectionServices } from './connection.js';
 import type { Origin } from '../common/origin.js';
 import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';

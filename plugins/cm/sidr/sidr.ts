@@ -16,7 +16,7 @@ import { cmaContentsOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { Listeners } from '../admission/listeners.js';
 import type { Origin } from '../common/origin.js';
-import { Places } from '../admission/places.js';
+import { Places } from '../admission/half-open-limit.js';
 import { SidrInquiry, type SidrInquiryInit, sidrRepOf } from './inquiry.js';
 import { type SidrIdentity, sidrReqOf, SidrResolution } from './resolution.js';
 import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';

@@ -1,5 +1,5 @@
 /** A CM message in its MAD: 24 bytes of header, 232 of message (IBTA 12.6, 13.4.3). */
-import { MAD_BYTES } from '../../../core/spi/mad.js';
+import { MAD_BYTES } from '../../../core/spi/modules/mad.js';
 import { aprCodec } from './apr.js';
 import {
   CM_ATTRIBUTE,

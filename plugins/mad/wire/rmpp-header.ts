@@ -1,6 +1,6 @@
 /** The RMPP header: 12 bytes after the MAD header, for transfers of many MADs (IBTA 13.6.2). */
 import { checkInteger, outOfRange, type Refuse } from '../../../core/spi/checks/index.js';
-import { MAD_BYTES } from '../../../core/spi/mad.js';
+import { MAD_BYTES } from '../../../core/spi/modules/mad.js';
 
 export const RMPP_HEADER_OFFSET = 24;
 export const RMPP_HEADER_LENGTH = 12;

@@ -7,7 +7,7 @@ import {
   optional,
   record,
 } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 
 /** All are integers, but for `agreements`; every default says why it is what it is. */
 export interface HcaParameters {
@@ -43,7 +43,7 @@ export interface HcaParameters {
   /** Queue pairs, of which QP1 is one, 2 to 1,048,576. */
   readonly maxQueuePairs: number;
   /**
-   * What two of ours may do that no standard asks of a peer (core/spi/peer-agreement.ts) is offered
+   * What two of ours may do that no standard asks of a peer (core/spi/modules/peer-agreement.ts) is offered
    * and kept. False: every peer is treated as one of another make.
    */
   readonly agreements: boolean;

@@ -1,6 +1,6 @@
 /** What the software HCA needs of a packet port: in smaller arrays nothing would ever move. */
 import { checkValue, instanceOf, type Kind, kindOf } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   CHANNEL_MTU_BYTES,
   LOCAL_MTU_BYTES,

@@ -1,6 +1,6 @@
 /** Options that the packet ports under the software HCA have in common. */
 import { kindOf, oneOf, optional } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   type Gid,
   gidFromIp,

@@ -3,7 +3,7 @@
  * speak of have been placed: one atomic store a burst, and no reader sees a completion too early.
  */
 import { checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   AsyncEventType,
   type CompletionQueue,

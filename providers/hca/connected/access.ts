@@ -1,6 +1,6 @@
 /** What a queue pair lets its peer do (IBTA 9.7.4.1.3). */
 import { Access } from '../../../core/spi/index.js';
-import { OPERATION } from '../wire/opcode.js';
+import { OPERATION } from '../../../core/spi/wire/opcode.js';
 
 /**
  * @param access of the queue pair, as Access

@@ -6,13 +6,13 @@
 import { SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
-import { BTH_FLAG, bthPad } from '../wire/bth.js';
+import { BTH_FLAG, bthPad } from '../../../core/spi/wire/bth.js';
 import {
   IETH_OFFSET_OF,
   IMMDT_OFFSET_OF,
   RETH_OFFSET_OF,
   XRCETH_OFFSET_OF,
-} from '../wire/packet-layout.js';
+} from '../../../core/spi/wire/packet-layout.js';
 import { dataOpcode } from '../wire/request-opcodes.js';
 import { writeReth } from '../wire/reth.js';
 import { writeXrceth } from '../wire/xrceth.js';

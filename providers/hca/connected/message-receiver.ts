@@ -20,16 +20,16 @@ import { MEMORY_CHECK } from '../memory/memory.js';
 import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
 import { segmentCount } from '../srq/receive-source.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';
-import { bthSolicited } from '../wire/bth.js';
+import { bthSolicited } from '../../../core/spi/wire/bth.js';
 import { iethRkey } from '../wire/ieth.js';
 import { immdtValue } from '../wire/immdt.js';
-import { OPCODE_BIT, OPERATION } from '../wire/opcode.js';
+import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import {
   IETH_OFFSET_OF,
   IMMDT_OFFSET_OF,
   RETH_OFFSET_OF,
   payloadLengthAllowed,
-} from '../wire/packet-layout.js';
+} from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK } from '../wire/psn.js';
 import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/reth.js';
 import { permits } from './access.js';

@@ -13,7 +13,7 @@ import type { MulticastTable } from '../receiving/multicast.js';
 import type { PeerPaths } from '../sending/peer-path.js';
 import type { PeerTable } from '../sending/peer-table.js';
 import type { Pacer } from '../pacing/index.js';
-import type { SendTurns } from '../sending/send-turns.js';
+import type { SendTurns } from '../sending/send-scheduler.js';
 import type { TransmitQueue } from '../sending/transmit-queue.js';
 import type { SharedReceiveTable } from '../srq/shared-receive-table.js';
 import type { AttributeLimits } from './queue-pair-attributes.js';

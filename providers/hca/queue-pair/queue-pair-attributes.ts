@@ -10,7 +10,7 @@ import {
   oneOf,
   optional,
 } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   Access,
   ipFromGid,

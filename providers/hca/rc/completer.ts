@@ -13,13 +13,13 @@ import { SequenceGap } from '../queue-pair/sequence-gap.js';
 import { aethSyndrome } from '../wire/aeth.js';
 import { AETH_TYPE, NAK_CODE, syndromeType, syndromeValue } from '../wire/aeth-syndrome.js';
 import { atomicAckHi, atomicAckLo } from '../wire/atomic-eth.js';
-import { OPCODE_BIT, OPERATION } from '../wire/opcode.js';
+import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import {
   AETH_OFFSET_OF,
   ATOMIC_ACK_ETH_OFFSET_OF,
   BITS_OF,
   OPERATION_OF,
-} from '../wire/packet-layout.js';
+} from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { rnrTimerUs } from '../wire/rnr-timer.js';
 

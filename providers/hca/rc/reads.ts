@@ -7,7 +7,7 @@ import { MEMORY_CHECK } from '../memory/memory.js';
 import type { Domain } from '../memory/domain.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import { FAULT } from '../connected/message-receiver.js';
-import { RcKeptReads, type KeptAnswers } from './kept-reads.js';
+import { RcKeptReads, type KeptAnswers } from './zero-copy-reads.js';
 import type { RcQueuePair } from './queue-pair.js';
 import type { RcResponder } from './responder.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -24,14 +24,14 @@ import {
   atomicVaLo,
   writeAtomicAckEth,
 } from '../wire/atomic-eth.js';
-import { BTH_LENGTH, bthPad } from '../wire/bth.js';
-import { OPERATION, RC } from '../wire/opcode.js';
+import { BTH_LENGTH, bthPad } from '../../../core/spi/wire/bth.js';
+import { OPERATION, RC } from '../../../core/spi/wire/opcode.js';
 import {
   AETH_OFFSET_OF,
   ATOMIC_ETH_OFFSET_OF,
   OPERATION_OF,
   RETH_OFFSET_OF,
-} from '../wire/packet-layout.js';
+} from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK, psnAdd } from '../wire/psn.js';
 import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/reth.js';
 

@@ -3,11 +3,11 @@ import { SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import type { ReliableQueuePair } from '../connected/connection.js';
 import { MessagePackets } from '../connected/message-packets.js';
 import { writeAtomicOperands, writeAtomicTarget } from '../wire/atomic-eth.js';
-import { BTH_FLAG } from '../wire/bth.js';
-import { RC } from '../wire/opcode.js';
-import { ATOMIC_ETH_OFFSET_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';
+import { BTH_FLAG } from '../../../core/spi/wire/bth.js';
+import { RC } from '../../../core/spi/wire/opcode.js';
+import { ATOMIC_ETH_OFFSET_OF, XRCETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
 import type { RcAckRequests } from './ack-requests.js';
-import { isHeavy } from './bytes-on-the-way.js';
+import { isHeavy } from './bytes-in-flight.js';
 
 export class RcRequestPackets extends MessagePackets {
   constructor(

@@ -17,7 +17,7 @@ import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { isAtomic, needsResponse } from '../wire/request-opcodes.js';
 import { RcAckRequests } from './ack-requests.js';
-import { BytesOnTheWay, countsBytes, MOST_BYTES } from './bytes-on-the-way.js';
+import { BytesOnTheWay, countsBytes, MOST_BYTES } from './bytes-in-flight.js';
 import { RcInitiator } from './initiator.js';
 import { RcPace } from './pace.js';
 import type { RcQueuePair } from './queue-pair.js';

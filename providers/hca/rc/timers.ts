@@ -10,7 +10,7 @@
 import { TimerEntry } from '../../../core/spi/index.js';
 import type { Engine } from '../queue-pair/engine.js';
 import { type ConnectionMemory, NO_DEADLINE, TIME } from '../queue-pair/queue-pair-memory.js';
-import type { Sender } from '../sending/send-turns.js';
+import type { Sender } from '../sending/send-scheduler.js';
 import type { RcPace } from './pace.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */

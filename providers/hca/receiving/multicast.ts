@@ -14,7 +14,7 @@ import {
 } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { dethSrcQpn } from '../wire/deth.js';
-import { DETH_OFFSET_OF } from '../wire/packet-layout.js';
+import { DETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
 import type { PacketTaker } from './packet-taker.js';
 
 /** A queue pair that may be in groups. */

@@ -16,15 +16,15 @@ import type { PacketTaker } from './packet-taker.js';
 import { DROP_OF_CHECK } from './drop-reason.js';
 import type { HcaCounters } from '../common/counters.js';
 import { ReceivedPacket } from '../common/received-packet.js';
-import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../wire/bth.js';
-import { OPCODE_BIT, TRANSPORT } from '../wire/opcode.js';
+import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../../../core/spi/wire/bth.js';
+import { OPCODE_BIT, TRANSPORT } from '../../../core/spi/wire/opcode.js';
 import {
   BITS_OF,
   HEADER_LENGTH_OF,
   PACKET_CHECK,
   checkPacket,
   payloadLength,
-} from '../wire/packet-layout.js';
+} from '../../../core/spi/wire/packet-layout.js';
 
 const bit = (...states: readonly number[]): number =>
   states.reduce((mask, state) => mask | (1 << state), 0);

@@ -3,7 +3,7 @@
  * then at hand, however many they are.
  */
 import { assert } from '../../../core/spi/checks/index.js';
-import { isSpiError } from '../../../core/spi/consumer-errors.js';
+import { isSpiError } from '../../../core/spi/errors/consumer-errors.js';
 import {
   type AddressVector,
   CHANNEL_MTU_BYTES,

@@ -3,9 +3,9 @@
  * offered in bursts. What the port does not take stays where it is and is offered again first.
  */
 import { COPIED_PAYLOAD_BYTES, type PacketPort, TX, TX_SEGMENT } from '../../../core/spi/index.js';
-import { FEW_BYTES, type RegionBytes } from './few-bytes.js';
-import { writeBth } from '../wire/bth.js';
-import { HEADER_LENGTH_OF } from '../wire/packet-layout.js';
+import { FEW_BYTES, type RegionBytes } from './small-payload.js';
+import { writeBth } from '../../../core/spi/wire/bth.js';
+import { HEADER_LENGTH_OF } from '../../../core/spi/wire/packet-layout.js';
 
 const TWO_32 = 4294967296;
 /** Room for headers in a descriptor. */

@@ -4,7 +4,7 @@
  * queue pair that took it hands it back.
  */
 import { assert, checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   AsyncEventType,
   Ring,

@@ -9,7 +9,7 @@ import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js'
 import type { Engine } from '../queue-pair/engine.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { NO_PATH, type PeerPath } from '../sending/peer-path.js';
-import { TRANSPORT, UC_BASE } from '../wire/opcode.js';
+import { TRANSPORT, UC_BASE } from '../../../core/spi/wire/opcode.js';
 import { UcRequester } from './requester.js';
 import { UcResponder } from './responder.js';
 

@@ -8,8 +8,8 @@ import type { DropReason } from '../common/counters.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import type { ConnectedQueuePair } from '../connected/connection.js';
 import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
-import { OPCODE_BIT, OPERATION } from '../wire/opcode.js';
-import { BITS_OF, OPERATION_OF } from '../wire/packet-layout.js';
+import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
+import { BITS_OF, OPERATION_OF } from '../../../core/spi/wire/packet-layout.js';
 import { psnDiff, psnNext } from '../wire/psn.js';
 
 /**

@@ -30,11 +30,11 @@ import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { type ReceiveSource, segmentCount } from '../srq/receive-source.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
-import { BTH_FLAG, BTH_LENGTH, bthPad, bthSolicited } from '../wire/bth.js';
+import { BTH_FLAG, BTH_LENGTH, bthPad, bthSolicited } from '../../../core/spi/wire/bth.js';
 import { DETH_LENGTH, dethQkey, dethSrcQpn, writeDeth } from '../wire/deth.js';
 import { immdtValue } from '../wire/immdt.js';
-import { TRANSPORT, UD } from '../wire/opcode.js';
-import { IMMDT_OFFSET_OF } from '../wire/packet-layout.js';
+import { TRANSPORT, UD } from '../../../core/spi/wire/opcode.js';
+import { IMMDT_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
 
 const PRIVILEGED_QKEY = 0x80000000;

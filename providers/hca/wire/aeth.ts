@@ -1,5 +1,5 @@
 /** ACK Extended Transport Header, 4 bytes: syndrome and MSN (IBTA 9.3.5). */
-import { lower24 } from './field.js';
+import { lower24 } from '../../../core/spi/wire/field.js';
 
 export const AETH_LENGTH = 4;
 

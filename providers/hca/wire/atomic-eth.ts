@@ -2,7 +2,7 @@
  * AtomicETH, 28 bytes, in CmpSwap and FetchAdd requests (IBTA 9.3.4), and AtomicAckETH, 8 bytes,
  * in their acknowledge (IBTA 9.5.6). 64-bit quantities are two u32: hi, lo.
  */
-import { word } from './field.js';
+import { word } from '../../../core/spi/wire/field.js';
 
 export const atomicVaHi = word(0);
 /** An address whose low 3 bits are not zero is an invalid request. */

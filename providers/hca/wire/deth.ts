@@ -1,5 +1,5 @@
 /** Datagram Extended Transport Header, 8 bytes (IBTA 9.3.2). */
-import { lower24, word } from './field.js';
+import { lower24, word } from '../../../core/spi/wire/field.js';
 
 export const DETH_LENGTH = 8;
 

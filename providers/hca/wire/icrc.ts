@@ -11,8 +11,8 @@
  * `icrcUpdate` as often as needed, `icrcValue`.
  */
 import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
-import { type Gid, isIpv4Gid } from '../../../core/spi/address.js';
-import { BTH_LENGTH } from './bth.js';
+import { type Gid, isIpv4Gid } from '../../../core/spi/wire/address.js';
+import { BTH_LENGTH } from '../../../core/spi/wire/bth.js';
 import { crc32Byte, crc32Update } from './crc32.js';
 
 /** The register after the eight bytes of ones that stand for the LRH of native InfiniBand. */

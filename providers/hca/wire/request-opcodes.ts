@@ -1,6 +1,6 @@
 /** What each work request is on the RC wire (IBTA 9.4, table 38): pure functions of its opcode. */
 import { WrOpcode } from '../../../core/spi/index.js';
-import { RC } from './opcode.js';
+import { RC } from '../../../core/spi/wire/opcode.js';
 
 /** A request that an RC queue pair knows: the numbers of WrOpcode have no gap. */
 export function isRcOpcode(wrOpcode: number): boolean {

@@ -1,5 +1,5 @@
 /** RDMA Extended Transport Header, 16 bytes (IBTA 9.3.3). Addresses are two u32: hi, lo. */
-import { word } from './field.js';
+import { word } from '../../../core/spi/wire/field.js';
 
 export const rethVaHi = word(0);
 export const rethVaLo = word(4);

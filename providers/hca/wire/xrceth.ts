@@ -1,5 +1,5 @@
 /** XRC Extended Transport Header, 4 bytes: the SRQ a request is for (IBTA annex A14). */
-import { lower24 } from './field.js';
+import { lower24 } from '../../../core/spi/wire/field.js';
 
 /** XRC SRQ number on the responder, 24 bits. */
 export const xrcethSrqn = lower24(0);

@@ -9,8 +9,8 @@ import type { Engine } from '../queue-pair/engine.js';
 import type { ReceiveSource } from '../srq/receive-source.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
-import { OPCODE_BIT } from '../wire/opcode.js';
-import { BITS_OF, XRCETH_OFFSET_OF } from '../wire/packet-layout.js';
+import { OPCODE_BIT } from '../../../core/spi/wire/opcode.js';
+import { BITS_OF, XRCETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
 import { xrcethSrqn } from '../wire/xrceth.js';
 
 /** The target, as its receives see it. */

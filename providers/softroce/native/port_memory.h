@@ -1,4 +1,4 @@
-// The arrays that the port shares with JavaScript: word layouts of core/spi/packet-port.ts.
+// The arrays that the port shares with JavaScript: word layouts of core/spi/port/packet-port.ts.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 /** Joins the processes that share an address, or is the first of them. */
 import { type DeviceShare, SpiError } from '../../../core/spi/index.js';
-import { GroupMember, type Membership } from '../../slots/member.js';
+import { GroupMember, type Membership } from '../../shared-address/member.js';
 import { NameLock } from './name-lock.js';
-import { type DeviceOfGroup, groupDevice } from '../../slots/group-device.js';
-import { SharedDevice } from '../../slots/shared-device.js';
+import { type DeviceOfGroup, groupDevice } from '../../shared-address/group-device.js';
+import { SharedDevice } from '../../shared-address/shared-device.js';
 import { SocketGroupHost, type SocketGroupInit } from './socket-group-host.js';
 
 /** Node ends a process that waits for nothing: a shared device that opens is waited for. */

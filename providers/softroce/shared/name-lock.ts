@@ -1,7 +1,7 @@
 /** A lock of processes that the system frees when its holder is killed: a name is bound. */
 import { SpiError } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSockets } from '../../host/index.js';
-import type { TableLock } from '../../slots/claims.js';
+import type { TableLock } from '../../shared-address/claims.js';
 
 /** It is held for microseconds, unless its holder is stopped just then. */
 const WAIT_MS = 1_000;

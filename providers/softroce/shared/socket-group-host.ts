@@ -9,9 +9,9 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';
-import type { GroupDevice } from '../../slots/group-device.js';
-import type { GroupHost, Link } from '../../slots/group-host.js';
-import { steeringProgram } from '../../slots/steering.js';
+import type { GroupDevice } from '../../shared-address/group-device.js';
+import type { GroupHost, Link } from '../../shared-address/group-host.js';
+import { steeringProgram } from '../../shared-address/steering.js';
 import type { GroupSockets } from './group-sockets.js';
 import { inUseByUsers, notShared, steeringError } from './group-errors.js';
 import { bindName } from './name-lock.js';

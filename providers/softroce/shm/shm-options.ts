@@ -9,7 +9,7 @@ import {
   optional,
   within,
 } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 
 const MIB = 1 << 20;
 

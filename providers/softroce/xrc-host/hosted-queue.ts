@@ -8,12 +8,12 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import { checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import type { SoftCompletionQueue } from '../../hca/completions/completion-queue.js';
 import type { Hca } from '../../hca/hca.js';
 import type { Domain } from '../../hca/memory/domain.js';
 import type { SoftXrcDomain } from '../../hca/srq/xrc-domain.js';
-import { countSharedReceives, type SharedReceives } from '../../hca/uses.js';
+import { countSharedReceives, type SharedReceives } from '../../hca/reference-counts.js';
 import type { HostLink } from './host-link.js';
 import { askIfThere } from './hosted-target.js';
 import { type QueueRings, queueRings, queueRingsBytes } from './rings.js';

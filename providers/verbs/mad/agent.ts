@@ -29,7 +29,7 @@ import {
 } from './packet.js';
 import { UmadSend, type UmadSendOwner } from './send.js';
 import type { PortAgent, UmadServices } from './services.js';
-import { longestWaitUs, timeoutMsOf } from './waits.js';
+import { longestWaitUs, timeoutMsOf } from './timeouts.js';
 
 /** Sends that one agent may have outstanding. */
 const MAX_SENDS = 65_536;

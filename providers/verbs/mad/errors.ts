@@ -9,7 +9,7 @@ import {
   SpiError,
   type SpiErrorCode,
 } from '../../../core/spi/index.js';
-import { MadClass } from '../../../core/spi/mad-header.js';
+import { MadClass } from '../../../core/spi/modules/mad-header.js';
 import { errnoError, errnoName } from '../system/errno.js';
 
 const { errno } = constants;

@@ -3,7 +3,7 @@
  * mask (`ibv_qp_attr_mask`).
  */
 import { checkInteger, checkValue, oneOf } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   type AddressVector,
   PATH_MTU_BYTES,

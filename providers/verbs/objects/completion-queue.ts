@@ -1,6 +1,6 @@
 /** A completion ring filled by ibv_poll_cq. */
 import { checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   type AsyncEventType,
   type CompletionQueue,

@@ -3,7 +3,7 @@
  * used, in the order of the port's table.
  */
 import { checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import { type Gid, SpiError, isIpv4Gid } from '../../../core/spi/index.js';
 import { errnoError } from '../system/errno.js';
 import { isLinkLocal } from '../system/link-local.js';

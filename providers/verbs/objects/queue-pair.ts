@@ -1,6 +1,6 @@
 /** Send and receive rings over ibv_post_send and ibv_post_recv. */
 import { checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   AsyncEventType,
   type Gid,

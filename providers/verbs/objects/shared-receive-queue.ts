@@ -1,6 +1,6 @@
 /** Slots and their order of submission, over ibv_post_srq_recv. */
 import { checkInteger } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import {
   type AsyncEventType,
   Ring,

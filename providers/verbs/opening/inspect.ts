@@ -2,7 +2,7 @@
  * What verbs has to stand on here: for `dapl info`, and for programs that choose. Nothing stays
  * open.
  */
-import { consumerCall } from '../../../core/spi/consumer-errors.js';
+import { consumerCall } from '../../../core/spi/errors/consumer-errors.js';
 import { type DeviceAttributes, type DeviceCapability, SpiError } from '../../../core/spi/index.js';
 import { chooseDevice, type DeviceChoice } from './choose-device.js';
 import { capabilitiesOf, deviceAttributesOf } from '../objects/device-attributes.js';

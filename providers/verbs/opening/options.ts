@@ -8,7 +8,7 @@ import {
   record,
   TEXT,
 } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import { gidFromIp, ipFromGid, isMulticastGid, type PollingMode } from '../../../core/spi/index.js';
 
 import { checkRequest } from './choose-device.js';

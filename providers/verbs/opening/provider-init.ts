@@ -1,5 +1,5 @@
 /** Lines of dat.conf for verbs: `"mlx5_0 1"`, `"eth0 0"`, `"10.0.0.1 polling=adaptive"`. */
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import { isIP } from 'node:net';
 import { integerOption, readIaParams } from '../../../core/spi/index.js';
 import { checkOptions, type VerbsOptions } from './options.js';

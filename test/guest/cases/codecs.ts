@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
-import { BTH_LENGTH } from '../../../providers/hca/wire/bth.js';
+import { BTH_LENGTH } from '../../../core/spi/wire/bth.js';
 import { icrcPacket, PseudoHeader, readIcrc } from '../../../providers/hca/wire/icrc.js';
 import { recoverIpId } from '../../../providers/hca/wire/ip-id.js';
 import {
@@ -11,7 +11,7 @@ import {
   HEADER_LENGTH_OF,
   ICRC_LENGTH,
   PACKET_CHECK,
-} from '../../../providers/hca/wire/packet-layout.js';
+} from '../../../core/spi/wire/packet-layout.js';
 import { readPcap } from '../pcap.js';
 
 const ETHERNET_BYTES = 14;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 
-import { discover, IscsiError, openDisk } from '../../../samples/iser/index.js';
+import { discover, IscsiError, openDisk } from '../../../samples/ulp/iser/index.js';
 
 const [address = '', target = '', countText = '64'] = process.argv.slice(2);
 const COUNT = Number(countText);

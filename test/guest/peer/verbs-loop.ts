@@ -12,7 +12,7 @@ import {
   WcOpcode,
   WcStatus,
   WrOpcode,
-} from '../../../core/spi/ib.js';
+} from '../../../core/spi/wire/ib.js';
 import { nextRkey } from '../../../core/spi/layout/rkey.js';
 import { connect, open } from '../../fake-verbs/connect.js';
 import { postReceives, postSends, writeReceive } from '../../fake-verbs/work.js';

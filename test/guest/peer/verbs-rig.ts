@@ -1,9 +1,9 @@
 // Two queue pairs of one process over a real device, and what checks of them need.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CompletionQueue, QueuePair } from '../../../core/spi/device.js';
-import { Access, nameOf, type QpType, WcOpcode, WcStatus } from '../../../core/spi/ib.js';
-import { silentLogger } from '../../../core/spi/logger.js';
+import type { CompletionQueue, QueuePair } from '../../../core/spi/device/device.js';
+import { Access, nameOf, type QpType, WcOpcode, WcStatus } from '../../../core/spi/wire/ib.js';
+import { silentLogger } from '../../../core/spi/plugin/logger.js';
 import { VerbsDevice } from '../../../providers/verbs/device.js';
 import { loadVerbsAddon } from '../../../providers/verbs/addon/native-addon.js';
 import { connect } from '../../fake-verbs/connect.js';

@@ -22,13 +22,13 @@ import {
   rsocket,
   type RsocketProtocol,
   type RsocketStream,
-} from '../../../samples/rsocket/index.js';
+} from '../../../samples/ulp/rsocket/index.js';
 import {
   createConnection,
   createServer,
   RdmaAgent,
   type RdmaSocket,
-} from '../../../samples/socket/index.js';
+} from '../../../samples/ulp/socket/index.js';
 import { patternOf } from './pattern.js';
 import { copyTo, RCOPY_PORT, serveRcopy } from './rcopy.js';
 import { leave, readBytes } from './reader.js';

@@ -3,7 +3,7 @@
  * machines: version, command, length, data (mode, or status), id; then what a command adds.
  */
 import { createHash } from 'node:crypto';
-import type { RdmaSocket } from '../../../samples/socket/index.js';
+import type { RdmaSocket } from '../../../samples/ulp/socket/index.js';
 import { leave, readBytes, writeAll } from './reader.js';
 
 export const RCOPY_PORT = 7427;

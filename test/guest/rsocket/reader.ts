@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 
-import type { RdmaSocket } from '../../../samples/socket/index.js';
+import type { RdmaSocket } from '../../../samples/ulp/socket/index.js';
 
 /** @throws Error when the peer has ended before; the socket's own */
 export async function readBytes(socket: Readable, count: number): Promise<Buffer> {

@@ -5,7 +5,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 
-import type { Iomap, RsocketStream } from '../../../samples/rsocket/index.js';
+import type { Iomap, RsocketStream } from '../../../samples/ulp/rsocket/index.js';
 
 const SYNC_BYTES = 16;
 

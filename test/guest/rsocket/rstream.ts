@@ -2,7 +2,7 @@
  * rstream of librdmacm: 16 bytes each way, then in each round so many transfers of the client and
  * as many of the server. With `-T v` byte n of a direction is n modulo 256, and each side looks.
  */
-import type { RdmaSocket } from '../../../samples/socket/index.js';
+import type { RdmaSocket } from '../../../samples/ulp/socket/index.js';
 import { leave, readBytes, writeAll } from './reader.js';
 
 export const RSTREAM_PORT = 7471;

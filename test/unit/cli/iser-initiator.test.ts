@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Ia, openIa } from '../../../core/index.js';
 import { softroce } from '../../../providers/softroce/index.js';
-import { IscsiTarget, MemoryBackend } from '../../../samples/iser/index.js';
+import { IscsiTarget, MemoryBackend } from '../../../samples/ulp/iser/index.js';
 import { loopback } from '../../support/loopback.js';
 
 const main = fileURLToPath(import.meta.resolve('../../../plugins/cli/main.js'));

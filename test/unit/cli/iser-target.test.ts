@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openDisk } from '../../../samples/iser/index.js';
+import { openDisk } from '../../../samples/ulp/iser/index.js';
 import { loopback } from '../../support/loopback.js';
 import { patience } from '../../support/patience.js';
 

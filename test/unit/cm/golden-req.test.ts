@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 
-import { ipFromGid } from '../../../core/spi/address.js';
+import { ipFromGid } from '../../../core/spi/wire/address.js';
 import { cmaHeaderCodec, splitCmaPrivateData } from '../../../plugins/cm/wire/cma-header.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { GOLDEN_PACKETS, bytesOf, hexOf } from '../wire/golden-packets.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
-import { gidFromIp } from '../../../core/spi/address.js';
-import { isPortServiceId, PortSpace, serviceIdOf } from '../../../core/spi/cm.js';
+import { gidFromIp } from '../../../core/spi/wire/address.js';
+import { isPortServiceId, PortSpace, serviceIdOf } from '../../../core/spi/modules/cm.js';
 import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
 import * as cma from '../../../plugins/cm/wire/cma-header.js';
 import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/reject-reason.js';

@@ -4,9 +4,9 @@ import { acceptChannel, channel, offerChannel } from '../../../core/flow/channel
 import { connect, type Connection, listen } from '../../../core/flow/index.js';
 import { type Ia, openIa } from '../../../core/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
-import { rsocket } from '../../../samples/rsocket/index.js';
-import { sdp } from '../../../samples/sdp/index.js';
-import type { ByteStream, ByteStreamProtocol } from '../../../samples/socket/index.js';
+import { rsocket } from '../../../samples/ulp/rsocket/index.js';
+import { sdp } from '../../../samples/ulp/sdp/index.js';
+import type { ByteStream, ByteStreamProtocol } from '../../../samples/ulp/socket/index.js';
 import { CLIENT, failureOf, PORT, SERVER } from '../../support/flow-scene.js';
 import { withLimits } from '../../support/small-device.js';
 

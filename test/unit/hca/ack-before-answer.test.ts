@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type PeerTerms, type QueuePair, WrOpcode } from '../../../core/spi/index.js';
-import { RC } from '../../../providers/hca/wire/opcode.js';
+import { RC } from '../../../core/spi/wire/opcode.js';
 import {
   connect,
   drain,

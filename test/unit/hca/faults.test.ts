@@ -3,15 +3,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MadMethod, WcStatus } from '../../../core/spi/index.js';
-import { type FaultRule, FaultScript } from '../../../providers/hca/faults/fault-script.js';
+import { type FaultRule, FaultScript } from '../../../plugins/faults/grammar/fault-script.js';
 import {
   OPCODE_NAMES,
   PACKET_FAULTS,
   type PacketAction,
   type PacketMatch,
   type PacketView,
-} from '../../../providers/hca/faults/packet-faults.js';
-import { SEND_FAULTS } from '../../../providers/hca/faults/send-faults.js';
+} from '../../../plugins/faults/grammar/packet-faults.js';
+import { SEND_FAULTS } from '../../../plugins/faults/grammar/send-faults.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 
 const newRandom = (seed: number): SeededRandom => new SeededRandom(seed);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { TX, WrFlags, WrOpcode, gidFromIp } from '../../../core/spi/index.js';
 import { TransmitQueue } from '../../../providers/hca/sending/transmit-queue.js';
-import { RC, XRC_BASE } from '../../../providers/hca/wire/opcode.js';
+import { RC, XRC_BASE } from '../../../core/spi/wire/opcode.js';
 import { connectedPair, drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { MemoryPort } from '../../support/memory-port.js';
 

@@ -5,7 +5,7 @@ import type { PacketPort } from '../../../core/spi/index.js';
 import { checkPort } from '../../../providers/hca/common/port-arrays.js';
 import { defaultParameters } from '../../../providers/hca/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
-import { assertSameBytes, connected, fillPattern } from '../../compliance/suite/peer.js';
+import { assertSameBytes, connected, fillPattern } from '../../../plugins/testing/suite/peer.js';
 import { leastSizes, type PortSizes, smallPort } from '../../support/small-port.js';
 
 const A = '10.0.0.1';

@@ -3,7 +3,7 @@
 // place where it was repeated last. What it does not answer is gone without a word.
 import assert from 'node:assert/strict';
 import { WcStatus, WrOpcode } from '../../../core/spi/index.js';
-import { BTH_LENGTH, bthOpcode, bthPsn } from '../../../providers/hca/wire/bth.js';
+import { BTH_LENGTH, bthOpcode, bthPsn } from '../../../core/spi/wire/bth.js';
 import { psnAdd, psnDiff } from '../../../providers/hca/wire/psn.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { HcaPair, connect, drain, postSend } from '../../support/hca-pair.js';

@@ -6,7 +6,7 @@ import {
   type Sender,
   SendTurns,
   type TurnHost,
-} from '../../../providers/hca/sending/send-turns.js';
+} from '../../../providers/hca/sending/send-scheduler.js';
 
 /** A port that takes so many turns at a time, and who has sent. */
 class Scene {

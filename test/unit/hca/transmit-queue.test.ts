@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { TX, TX_SEGMENT, gidFromIp } from '../../../core/spi/index.js';
 import { TransmitQueue } from '../../../providers/hca/sending/transmit-queue.js';
-import { RC } from '../../../providers/hca/wire/opcode.js';
+import { RC } from '../../../core/spi/wire/opcode.js';
 import { MemoryPort } from '../../support/memory-port.js';
 
 describe('packets on their way to the port', () => {

@@ -9,7 +9,7 @@ import {
   WrOpcode,
   silentLogger,
 } from '../../../core/spi/index.js';
-import { emitMadHeader } from '../../../core/spi/mad-header.js';
+import { emitMadHeader } from '../../../core/spi/modules/mad-header.js';
 import { gsiPacket } from '../../../bench/flood/datagrams.js';
 import { Mad } from '../../../plugins/mad/index.js';
 import { SeededRandom } from '../../../providers/mock/index.js';

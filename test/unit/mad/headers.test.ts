@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import fc from 'fast-check';
 
-import * as mad from '../../../core/spi/mad-header.js';
+import * as mad from '../../../core/spi/modules/mad-header.js';
 import * as rmpp from '../../../plugins/mad/wire/rmpp-header.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 

@@ -9,7 +9,7 @@ import {
 } from '../../../core/spi/index.js';
 import type { MadOptions } from '../../../plugins/mad/index.js';
 import { RMPP_FLAG, RMPP_TYPE, type RmppHeader } from '../../../plugins/mad/wire/rmpp-header.js';
-import type { MadHeader } from '../../../core/spi/mad-header.js';
+import type { MadHeader } from '../../../core/spi/modules/mad-header.js';
 import { headerOf, madOf } from '../../support/mad-pair.js';
 import {
   RMPP_CLASS,

@@ -8,7 +8,12 @@ import {
   VirtualClock,
   VirtualTimer,
 } from '../../../providers/mock/index.js';
-import { describePackets, header, psnOf, takeReceived } from '../../compliance/port/harness.js';
+import {
+  describePackets,
+  header,
+  psnOf,
+  takeReceived,
+} from '../../../plugins/testing/port/harness.js';
 
 const A = '10.0.0.1';
 const B = '10.0.0.2';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { DatEventNumber, openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { viewOf } from '../../../providers/mock/wire-packet.js';
-import { connected } from '../../compliance/suite/peer.js';
+import { connected } from '../../../plugins/testing/suite/peer.js';
 
 const ACTIVE = '192.0.2.1';
 const PASSIVE = '192.0.2.2';

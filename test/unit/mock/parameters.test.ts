@@ -5,7 +5,7 @@ import { integer } from '../../../core/spi/checks/index.js';
 import { PARAMETER_KINDS } from '../../../providers/hca/common/parameters.js';
 import { defaultParameters, type HcaParameters } from '../../../providers/hca/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
-import { assertSameBytes, connected, fillPattern } from '../../compliance/suite/peer.js';
+import { assertSameBytes, connected, fillPattern } from '../../../plugins/testing/suite/peer.js';
 
 const A = '10.0.0.1';
 const B = '10.0.0.2';

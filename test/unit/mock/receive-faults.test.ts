@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { QpType, WcStatus, WrOpcode } from 'dapl/spi';
-import { connected, type Peers } from '../../compliance/suite/peer.js';
+import { connected, type Peers } from '../../../plugins/testing/suite/peer.js';
 import { connectUc, drain, HcaPair, postReceive, postSend } from '../../support/hca-pair.js';
 
 const A = '10.0.0.1';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type DatEvent, openIa } from '../../../core/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
-import { type Peers, join, meet, refuses, textOf } from '../../compliance/suite/peer.js';
+import { type Peers, join, meet, refuses, textOf } from '../../../plugins/testing/suite/peer.js';
 
 const ACTIVE = '10.0.0.1';
 const PASSIVE = '10.0.0.2';

@@ -25,7 +25,7 @@ import {
 } from '../../support/hca-pair.js';
 import { VENDOR_CLASS, madOf } from '../../support/mad-pair.js';
 import { Fabric, MockNode, mock } from '../../../providers/mock/index.js';
-import { connected } from '../../compliance/suite/peer.js';
+import { connected } from '../../../plugins/testing/suite/peer.js';
 import { openMock } from './container.js';
 
 const A = '10.0.0.1';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { capture } from 'dapl/plugins/pcap';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
-import { Peer } from '../../compliance/suite/peer.js';
+import { Peer } from '../../../plugins/testing/suite/peer.js';
 import { loopback } from '../../support/loopback.js';
 
 const [NEAR, FAR] = [loopback(0, 31), loopback(0, 32)];

@@ -4,7 +4,7 @@ import { faults, type Faulty, type PacketFaultRule } from 'dapl/plugins/faults';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { WcStatus, WrOpcode } from 'dapl/spi';
 import type { CompliancePair } from 'dapl/testing';
-import { assertSameBytes, connected, fillPattern } from '../../compliance/suite/peer.js';
+import { assertSameBytes, connected, fillPattern } from '../../../plugins/testing/suite/peer.js';
 import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/every-provider.js';
 
 const WITH_PORT = ['mock', 'softroce', 'softroce, on node:dgram'];

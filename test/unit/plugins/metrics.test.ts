@@ -11,7 +11,7 @@ import {
 import { faults } from 'dapl/plugins/faults';
 import { type ConfiguredProvider, WcStatus, WrOpcode } from 'dapl/spi';
 import * as promClient from 'prom-client';
-import { connected } from '../../compliance/suite/peer.js';
+import { connected } from '../../../plugins/testing/suite/peer.js';
 import { PROVIDER_PAIRS, type ProviderPair, withAdapters } from '../../support/every-provider.js';
 
 /** One message from active to passive, which stay open while `during` looks. */

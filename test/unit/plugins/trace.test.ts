@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { trace, type TraceEntry, traceLine } from 'dapl/plugins/trace';
-import { connected } from '../../compliance/suite/peer.js';
+import { connected } from '../../../plugins/testing/suite/peer.js';
 import { PROVIDER_PAIRS, withAdapters } from '../../support/every-provider.js';
 
 describe('A traced provider', () => {

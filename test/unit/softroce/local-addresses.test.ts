@@ -5,7 +5,7 @@ import { networkInterfaces } from 'node:os';
 import { DatError, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { testPort } from '../../support/loopback.js';
-import { localAddresses } from '../../../providers/softroce/local-addresses.js';
+import { localAddresses } from '../../../providers/softroce/port/local-addresses.js';
 import { optionsOf } from '../../../providers/softroce/provider-init.js';
 
 const [LOOPBACK = ''] = Object.entries(networkInterfaces())

@@ -29,7 +29,7 @@ import {
   SIGNAL,
   TEXT,
 } from '../../../core/spi/checks/index.js';
-import { einval } from '../../../core/spi/einval.js';
+import { einval } from '../../../core/spi/errors/einval.js';
 import { SpiError } from '../../../core/spi/index.js';
 
 const refused = (name: string, value: unknown, expected: string): RangeError =>

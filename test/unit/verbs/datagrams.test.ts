@@ -1,9 +1,9 @@
 // Unreliable queue pairs: UC, UD, address handles, groups.
 
 import assert from 'node:assert/strict';
-import { gidFromIp } from '../../../core/spi/address.js';
-import type { QueuePair } from '../../../core/spi/device.js';
-import { QpState, QpType, WcFlags, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
+import { gidFromIp } from '../../../core/spi/wire/address.js';
+import type { QueuePair } from '../../../core/spi/device/device.js';
+import { QpState, QpType, WcFlags, WcStatus, WrOpcode } from '../../../core/spi/wire/ib.js';
 import { connect, open } from '../../fake-verbs/connect.js';
 import { Pair } from '../../fake-verbs/pair.js';
 import { drain, postReceives, postSends } from '../../fake-verbs/work.js';

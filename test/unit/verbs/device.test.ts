@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { Worker } from 'node:worker_threads';
-import { AsyncEventType, QpState } from '../../../core/spi/ib.js';
-import { ipFromGid } from '../../../core/spi/address.js';
-import { silentLogger } from '../../../core/spi/logger.js';
+import { AsyncEventType, QpState } from '../../../core/spi/wire/ib.js';
+import { ipFromGid } from '../../../core/spi/wire/address.js';
+import { silentLogger } from '../../../core/spi/plugin/logger.js';
 import { VerbsDevice, type VerbsDeviceOptions } from '../../../providers/verbs/device.js';
 import { Feature, fakeVerbs, GidType } from '../../fake-verbs/control.js';
 import { addonOverFake, Pair } from '../../fake-verbs/pair.js';

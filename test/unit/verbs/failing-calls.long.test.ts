@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
 import { DatError } from 'dapl';
-import { WcStatus, WrOpcode } from '../../../core/spi/ib.js';
+import { WcStatus, WrOpcode } from '../../../core/spi/wire/ib.js';
 import { loadCmFake } from '../../fake-verbs/cm-host.js';
 import { Failure, Feature, fakeVerbs, injectable, Mode } from '../../fake-verbs/control.js';
 import { leftovers, live, type Outcome } from '../../fake-verbs/life.js';

@@ -7,8 +7,8 @@ import { verbs } from 'dapl/providers/verbs';
 import { TimerWheel } from '../../../core/spi/index.js';
 import { LastReceive } from '../../../providers/verbs/objects/last-receive.js';
 import { describeGroups } from '../../compliance/groups-alone.js';
-import { protecting } from '../../compliance/suite/protecting.js';
-import { sharingReceives } from '../../compliance/suite/sharing-receives.js';
+import { protecting } from '../../../plugins/testing/suite/objects/protecting.js';
+import { sharingReceives } from '../../../plugins/testing/suite/transfers/sharing-receives.js';
 import { CM_LIBRARY, loadCmFake } from '../../fake-verbs/cm-host.js';
 import { FAKE_LIBIBVERBS, fakeVerbs, Feature, Mode } from '../../fake-verbs/control.js';
 

@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { QpState, WrFlags, WrOpcode, WcStatus } from '../../../core/spi/ib.js';
+import { QpState, WrFlags, WrOpcode, WcStatus } from '../../../core/spi/wire/ib.js';
 import { CQE } from '../../../core/spi/layout/ring.js';
 import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
-import { QpState, WrOpcode } from '../../../core/spi/ib.js';
-import { SpiError } from '../../../core/spi/spi-error.js';
+import { QpState, WrOpcode } from '../../../core/spi/wire/ib.js';
+import { SpiError } from '../../../core/spi/errors/spi-error.js';
 import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {

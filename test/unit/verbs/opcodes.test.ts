@@ -10,7 +10,7 @@ import {
   WcStatus,
   WrFlags,
   WrOpcode,
-} from '../../../core/spi/ib.js';
+} from '../../../core/spi/wire/ib.js';
 import { RING_HEADER_BYTES } from '../../../core/spi/layout/ring.js';
 import { CONTEXT_A, CONTEXT_B, Pair } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends } from '../../fake-verbs/work.js';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AsyncEventType, QpState, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
+import { AsyncEventType, QpState, WcStatus, WrOpcode } from '../../../core/spi/wire/ib.js';
 import { fakeVerbs, Mode } from '../../fake-verbs/control.js';
 import { Pair } from '../../fake-verbs/pair.js';
 import { addSend, drain, postReceives, postSends, read, type Send } from '../../fake-verbs/work.js';

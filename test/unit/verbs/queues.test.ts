@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { constants } from 'node:os';
-import { QpState, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/ib.js';
+import { QpState, WcOpcode, WcStatus, WrOpcode } from '../../../core/spi/wire/ib.js';
 import { Mode } from '../../fake-verbs/control.js';
 import { Pair, type PairOptions } from '../../fake-verbs/pair.js';
 import {

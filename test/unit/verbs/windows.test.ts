@@ -1,8 +1,8 @@
 // Memory windows in the send queue: keys follow binds that are done, in whatever bursts they come.
 
 import assert from 'node:assert/strict';
-import type { MemoryWindow } from '../../../core/spi/device.js';
-import { Access, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/ib.js';
+import type { MemoryWindow } from '../../../core/spi/device/device.js';
+import { Access, WcOpcode, WcStatus, WrFlags, WrOpcode } from '../../../core/spi/wire/ib.js';
 import { nextRkey } from '../../../core/spi/layout/rkey.js';
 import { fakeVerbs, Mode } from '../../fake-verbs/control.js';
 import { Pair } from '../../fake-verbs/pair.js';

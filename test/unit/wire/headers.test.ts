@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import { aethMsn, aethSyndrome, writeAeth } from '../../../providers/hca/wire/aeth.js';
 import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
-import * as bth from '../../../providers/hca/wire/bth.js';
+import * as bth from '../../../core/spi/wire/bth.js';
 import { dethQkey, dethSrcQpn, writeDeth } from '../../../providers/hca/wire/deth.js';
 import { iethRkey } from '../../../providers/hca/wire/ieth.js';
 import { immdtValue } from '../../../providers/hca/wire/immdt.js';

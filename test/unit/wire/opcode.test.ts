@@ -8,8 +8,8 @@ import {
   UC_BASE,
   UD,
   XRC_BASE,
-} from '../../../providers/hca/wire/opcode.js';
-import * as layout from '../../../providers/hca/wire/packet-layout.js';
+} from '../../../core/spi/wire/opcode.js';
+import * as layout from '../../../core/spi/wire/packet-layout.js';
 
 // Code, extension headers, header bytes, payload rule, bits: request/response, Start, End,
 // Immediate, inValidate, consumes a receive (R). Written out by hand from IBTA table 38.

@@ -54,7 +54,7 @@ void toEndpoint(const SocketAddress& address, Endpoint* endpoint);
 /// Datagrams that the system dropped because the receive buffer was full.
 uint32_t droppedDatagrams(const UdpSocket& socket);
 
-/// Numbers of NETWORK_REPORT_TYPES (core/spi/network-report.ts).
+/// Numbers of NETWORK_REPORT_TYPES (core/spi/port/network-report.ts).
 enum class ReportType : uint32_t {
   kPortUnreachable,
   kUnreachable,

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 
-import { rsocket } from '../../../../samples/rsocket/index.js';
-import type { RdmaSocket } from '../../../../samples/socket/index.js';
+import { rsocket } from '../../../../samples/ulp/rsocket/index.js';
+import type { RdmaSocket } from '../../../../samples/ulp/socket/index.js';
 import { worldsOf } from '../../../sockets/rdma-worlds.js';
 import { closed, dial, inWorld, listening } from '../../../sockets/world.js';
 import { tableOf } from './main.js';

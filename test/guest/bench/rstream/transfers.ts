@@ -1,5 +1,5 @@
 /** The loop of rstream over a socket of ours, without a look at the bytes, as it is measured. */
-import type { RdmaSocket } from '../../../../samples/socket/index.js';
+import type { RdmaSocket } from '../../../../samples/ulp/socket/index.js';
 import { leave, writeAll } from '../../rsocket/reader.js';
 import { transfersOf, type Work } from './work.js';
 

@@ -10,12 +10,12 @@ import { createInterface } from 'node:readline';
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';
-import { rsocket } from '../../../../samples/rsocket/index.js';
+import { rsocket } from '../../../../samples/ulp/rsocket/index.js';
 import {
   createConnection,
   createServer,
   type RdmaSocket,
-} from '../../../../samples/socket/index.js';
+} from '../../../../samples/ulp/socket/index.js';
 import { transfer } from './transfers.js';
 import { type Call, RSTREAM_PORT, type Work } from './work.js';
 

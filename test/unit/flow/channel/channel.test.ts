@@ -17,7 +17,7 @@ import { Receiver } from '../../../../core/flow/channel/receiver.js';
 import { Sender } from '../../../../core/flow/channel/sender.js';
 import { connect, type Connection, type FlowError, listen } from '../../../../core/flow/index.js';
 import type { FabricOptions } from '../../../../providers/mock/index.js';
-import { SeededRandom } from '../../../../providers/hca/faults/seeded-random.js';
+import { SeededRandom } from '../../../../plugins/faults/grammar/seeded-random.js';
 import {
   CLIENT,
   type FlowWorld,

@@ -10,7 +10,7 @@ import {
 } from '../../../../core/flow/channel/index.js';
 import { connect, type Connection, FlowError, listen } from '../../../../core/flow/index.js';
 import type { Listener } from '../../../../core/flow/listener.js';
-import { SeededRandom } from '../../../../providers/hca/faults/seeded-random.js';
+import { SeededRandom } from '../../../../plugins/faults/grammar/seeded-random.js';
 import { type FlowWorld, flowWorld, leftOf, PORT, SERVER } from '../../../support/flow-scene.js';
 
 const FRAMES = 100_000;

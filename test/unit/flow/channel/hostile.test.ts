@@ -6,7 +6,7 @@ import { Credits } from '../../../../core/flow/channel/credits.js';
 import { FRAME_HEADER_BYTES } from '../../../../core/flow/channel/frame.js';
 import { ChannelProtocolError } from '../../../../core/flow/channel/protocol-error.js';
 import { ChannelSession } from '../../../../core/flow/channel/session.js';
-import { SeededRandom } from '../../../../providers/hca/faults/seeded-random.js';
+import { SeededRandom } from '../../../../plugins/faults/grammar/seeded-random.js';
 
 const LIMITS = { buffers: 4, bufferBytes: 64, maxMessageBytes: 100 };
 const ANNOUNCED = [

@@ -8,7 +8,7 @@ import {
   parseMessage,
 } from '../../../../providers/softroce/shm/hello.js';
 import { BYTES_AS, withBytesAs } from '../../../support/same-bytes.js';
-import { pattern } from '../../../compliance/port/harness.js';
+import { pattern } from '../../../../plugins/testing/port/harness.js';
 
 const hello: Hello = {
   kind: 'HELLO',

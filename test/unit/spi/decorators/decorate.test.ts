@@ -4,7 +4,7 @@ import { cm } from 'dapl/plugins/cm';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { DEVICE, type PacketPort, Timer, WcStatus, WrOpcode } from 'dapl/spi';
 import { decorate, decorateModule, observe, type ObservedCompletion } from 'dapl/spi/decorators';
-import { connected } from '../../../compliance/suite/peer.js';
+import { connected } from '../../../../plugins/testing/suite/peer.js';
 import { PROVIDER_PAIRS, withAdapters } from '../../../support/every-provider.js';
 
 describe('A decorated provider', () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { observe, strict } from 'dapl/spi/decorators';
 import { QpState, WcStatus } from 'dapl/spi';
-import { connected } from '../../../compliance/suite/peer.js';
+import { connected } from '../../../../plugins/testing/suite/peer.js';
 import { PROVIDER_PAIRS, withAdapters } from '../../../support/every-provider.js';
 
 describe('A guarded and observed provider', () => {

@@ -1,0 +1,153 @@
+/**
+ * What every object of an interface adapter stands on: the device's services, the objects that are
+ * there, the guards of a call, and the way to the asynchronous EVD.
+ */
+import {
+  type AsyncErrorEvent,
+  type Cno,
+  CompletionOwners,
+  DatEventNumber,
+  Evd,
+  EvdFlags,
+  type EvdHost,
+  type EventAdapter as Ia,
+  unhandled,
+} from '../../evd/index.js';
+import { DatError } from '../../errors/index.js';
+import { FlightLog, Slab } from '../../spi/internal/index.js';
+import type { IaContext } from './adapter-services.js';
+import { nextHandleId } from './handle.js';
+import { checkEvd, type EvdUse } from './private-evd.js';
+import type { TraceFields } from './trace.js';
+import { IaCounters } from './ia-counters.js';
+
+/** An object that ends with its adapter, at the latest. */
+export interface IaChild {
+  /** DAT_HANDLE_TYPE, under which it is counted. */
+  readonly handleType: string;
+}
+
+export class IaCore {
+  readonly owners = new CompletionOwners();
+  readonly children = new Set<IaChild>();
+  readonly evds = new Set<Evd>();
+  readonly cnos = new Set<Cno>();
+  readonly counts = new IaCounters();
+  /** Where its endpoints count. */
+  readonly slab = new Slab();
+  /** Where they note what people may want to know. */
+  readonly flights = new FlightLog();
+  /** What event dispatchers and notification objects see of the adapter. */
+  readonly evdHost: EvdHost;
+  /** Takes asynchronous errors, of all objects of this adapter. */
+  readonly asyncEvd: Evd;
+  /** Run when a close begins, before anything is ended. */
+  readonly closers = new Set<() => void>();
+  /** A close has begun: no call makes anything any more. */
+  isClosing = false;
+
+  constructor(
+    readonly ia: Ia,
+    readonly context: IaContext,
+    asyncEvdQlen: number,
+  ) {
+    this.evdHost = {
+      ...context,
+      owners: this.owners,
+      reportAsync: (event) => this.reportAsync(event),
+      reportFailure: (event) => this.reportFailure(event),
+      onEvdFreed: (evd) => {
+        this.evds.delete(evd as Evd);
+        this.counts.count('evdFree');
+      },
+      onCnoFreed: (cno) => {
+        this.cnos.delete(cno as Cno);
+        this.counts.count('cnoFree');
+      },
+    };
+    this.asyncEvd = this.newEvd(asyncEvdQlen, EvdFlags.ASYNC);
+  }
+
+  /**
+   * Every call of the adapter starts here: it is traced, and the adapter is open.
+   * @returns the call
+   * @throws DatError DAT_INVALID_HANDLE
+   */
+  begin(call: string, fields: TraceFields = {}): string {
+    this.context.trace?.(call, { ia: this.ia.id, ...fields });
+    this.assertOpen(call);
+    return call;
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE */
+  assertOpen(operation: string): void {
+    this.ia.assertLive(operation);
+    if (!this.isClosing) return;
+    throw new DatError('DAT_INVALID_HANDLE', {
+      subtype: 'DAT_INVALID_HANDLE_IA',
+      operation,
+      message: `interface adapter ${this.ia.id} is being closed`,
+      value: this.ia,
+    });
+  }
+
+  adopt<T extends IaChild>(child: T): T {
+    this.children.add(child);
+    this.counts.object(child.handleType, 'Create');
+    return child;
+  }
+
+  /** The object has been freed. */
+  forget(child: IaChild): void {
+    if (this.children.delete(child)) this.counts.object(child.handleType, 'Free');
+  }
+
+  /** An event dispatcher of the adapter's own choice. */
+  newEvd(qlen: number, streams: number): Evd {
+    return this.adoptEvd(new Evd(this.evdHost, { id: nextHandleId(), qlen, streams }));
+  }
+
+  adoptEvd(evd: Evd): Evd {
+    this.evds.add(evd);
+    this.counts.count('evdCreate');
+    return evd;
+  }
+
+  adoptCno(cno: Cno): Cno {
+    this.cnos.add(cno);
+    this.counts.count('cnoCreate');
+    return cno;
+  }
+
+  /** Unless the consumer has put it to another use: then it is the consumer's to free. */
+  freePrivateEvd(evd: Evd): void {
+    if (evd.feed.isInUse || !this.evds.delete(evd)) return;
+    evd.free().catch((error: unknown) => {
+      this.context.logger.error(`private event dispatcher ${evd.id}`, { error: String(error) });
+    });
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE unless absent, or ours and takes the stream */
+  checkEvdOption(operation: string, use: EvdUse, evd: Evd | undefined): void {
+    if (evd !== undefined) checkEvd(operation, use, evd, this.evds);
+  }
+
+  /** Queues an asynchronous error; false when there is no room for it. */
+  reportAsync(event: AsyncErrorEvent): boolean {
+    this.counts.count('asyncError');
+    if (event.number === DatEventNumber.ASYNC_EP_BROKEN) this.counts.count('asyncEpBroken');
+    if (event.number === DatEventNumber.ASYNC_EVD_OVERFLOW) this.counts.count('asyncEvdOverflow');
+    return this.asyncEvd.feed.post(event);
+  }
+
+  /** A function of the consumer's has failed: to be heard of, one way or the other. */
+  reportFailure(event: AsyncErrorEvent): void {
+    const isHeeded = this.asyncEvd.feed.isHeeded;
+    if (!this.reportAsync(event) || !isHeeded) unhandled(event.cause);
+  }
+
+  /** Looks at every completion queue, so that finished requests let go of their memory. */
+  takeInCompletions(): void {
+    for (const evd of [...this.evds]) evd.feed.scan();
+  }
+}

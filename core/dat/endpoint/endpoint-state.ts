@@ -1,0 +1,198 @@
+/**
+ * What stands behind an endpoint: its parts (queues of one life each, connection, events,
+ * watermarks, counters), and how they work together. The modules beside it do what the consumer
+ * calls; work/ has the postings.
+ */
+import { DatError, spiCall } from '../../errors/index.js';
+import type { EventEndpoint } from '../../evd/index.js';
+import { AsyncEventType, nameOf } from '../../spi/index.js';
+import { begin, endedError } from '../common/handle.js';
+import type { TraceFields } from '../common/trace.js';
+import type { IaCore } from '../common/adapter-state.js';
+import { OUT_OF } from '../common/unsupported.js';
+import type { PostingEndpoint } from '../work/posting.js';
+import type { EpQueuesListener } from '../work/queues-init.js';
+import { EpQueues } from '../work/queues.js';
+import type { ConnectionEventDetails, EpPorts } from './attempt.js';
+import type { EpAttributes } from './attributes.js';
+import { breakReason, causeOfEvent } from '../work/break-causes.js';
+import { EpConnection } from './connection.js';
+import { EpCounters } from '../work/counters.js';
+import { EpEvents, type EpEventsOwner } from './events.js';
+import { EpKeepAlive } from './keep-alive.js';
+import type { ConnectionEventName } from './outcomes.js';
+import { EP_STATES, type EpCall, type EpStateName, type Legality, stateAdvice } from './states.js';
+import type { EpInit } from './types.js';
+import { EpWatermarks, type WatermarkActions } from './watermarks.js';
+
+/** One object an endpoint: its parts see it as their ports, and there are no closures. */
+export class EpRecord
+  implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
+{
+  /** Of the present life: a reset puts others in place. */
+  queues: EpQueues;
+  readonly connection: EpConnection;
+  readonly events: EpEvents;
+  readonly counts: EpCounters;
+  /** There while one is armed. */
+  watermarks: EpWatermarks | undefined = undefined;
+  /** The call that has freed it. */
+  freedBy: string | undefined = undefined;
+  /** There from the first connection on, where the attributes ask for it. */
+  private keepAlive: EpKeepAlive | undefined = undefined;
+
+  constructor(
+    /** Named by its events. */
+    readonly ep: EventEndpoint,
+    readonly core: IaCore,
+    public init: EpInit,
+  ) {
+    const { initialState = 'UNCONNECTED' } = init;
+    this.events = new EpEvents(this, init);
+    this.counts = new EpCounters(core.slab);
+    try {
+      this.events.attach();
+      this.queues = this.createQueues(init);
+    } catch (error) {
+      this.events.close();
+      this.counts.free();
+      throw error;
+    }
+    this.connection = new EpConnection(this, initialState);
+    this.armWatermarks(init.attributes.srqSoftHighWatermark, Infinity);
+    init.pz.users++;
+    if (init.srq !== undefined) init.srq.users++;
+  }
+
+  get attributes(): EpAttributes {
+    return this.init.attributes;
+  }
+
+  /** As far as completions have been looked at: what posts go by. */
+  get knownState(): EpStateName {
+    return this.connection.state;
+  }
+
+  /** A failure that is in a completion queue, and has not been looked at, counts. */
+  get state(): EpStateName {
+    if (this.knownState === 'CONNECTED') this.takeInCompletions();
+    return this.knownState;
+  }
+
+  /**
+   * Receive buffers that the endpoint holds: allocated to it and not completed. Its own are from
+   * the post on; those of a shared queue from when a message takes them, which not every provider
+   * tells.
+   */
+  get receiveBuffers(): number | undefined {
+    const { queues, init } = this;
+    return init.srq === undefined ? queues.receives.outstanding : queues.qp.receivesTaken;
+  }
+
+  /** @throws DatError DAT_INVALID_HANDLE */
+  assertLive(operation: string): void {
+    if (this.freedBy !== undefined) throw endedError(this.ep, this.freedBy, operation);
+  }
+
+  /** @throws DatError DAT_INVALID_STATE */
+  checkLegal(operation: string, call: EpCall): Legality {
+    const { subtype, calls } = EP_STATES[this.knownState];
+    const legality = calls[call];
+    if (legality !== 'illegal') return legality;
+    throw new DatError('DAT_INVALID_STATE', {
+      subtype,
+      operation,
+      message: `endpoint ${this.ep.id} is ${this.knownState}`,
+      value: this.knownState,
+      hint: stateAdvice(this.knownState, call),
+    });
+  }
+
+  /** A call begins: it is traced, and the endpoint is there. @returns the call @throws DatError */
+  begin(operation: string, fields: TraceFields = {}): string {
+    return begin(this.ep, operation, fields);
+  }
+
+  /**
+   * What a peer takes from a shared queue counts when it comes, whether or not the consumer looks;
+   * the endpoint's own queue fills by its own posts.
+   */
+  armWatermarks(soft: number, hard: number): void {
+    const armed = soft !== Infinity || hard !== Infinity;
+    this.watermarks = armed ? new EpWatermarks(soft, hard, this) : undefined;
+    this.events.watchReceives(this.init.srq !== undefined && armed);
+  }
+
+  /** Queues of another life, or under other attributes. */
+  createQueues(init: EpInit): EpQueues {
+    const { pz, recvEvd, requestEvd, attributes, srq } = init;
+    return spiCall(
+      { operation: 'ia.createEndpoint', map: OUT_OF.queuePairs },
+      () =>
+        new EpQueues({
+          ep: this.ep,
+          device: this.core.context.device,
+          owners: this.core.owners,
+          pd: pz.pd,
+          recvCq: recvEvd.feed.cq,
+          requestCq: requestEvd.feed.cq,
+          attributes,
+          srq,
+          xrc: init.xrc,
+          counters: this.counts,
+          // Not a closure, which would keep what it has around it.
+          onQueuePairEvent: this.onQueuePairEvent.bind(this),
+          listener: this,
+        }),
+    );
+  }
+
+  destroyQueues(by: string, queues: EpQueues): void {
+    spiCall({ operation: by }, () => queues.destroy(this.events.dtoEvds()));
+  }
+
+  private onQueuePairEvent(event: AsyncEventType): void {
+    const reason = causeOfEvent(event, this.queues.qp.networkTrouble?.());
+    const { logger } = this.core.context;
+    if (event === AsyncEventType.QP_LAST_WQE_REACHED) this.connection.onLastReceive();
+    else if (reason !== undefined) this.connection.onQueuePairError(reason);
+    else logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventType, event)}`);
+  }
+
+  post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
+    if (name === 'BROKEN') this.noteBroken(details);
+    this.events.post(name, details, before);
+  }
+
+  private noteBroken({ cause, detail }: ConnectionEventDetails): void {
+    this.counts.count('broken');
+    this.core.context.logger.info(`ep ${this.ep.id}: BROKEN: ${detail}`, { cause });
+  }
+
+  takeInCompletions(): void {
+    this.events.takeInCompletions();
+  }
+
+  onTransition(from: EpStateName, to: EpStateName): void {
+    this.events.onTransition(from, to);
+    if (to === 'CONNECTED') {
+      this.watermarks?.look(this.receiveBuffers ?? 0);
+      if (this.attributes.keepAliveMs > 0) (this.keepAlive ??= new EpKeepAlive(this)).start();
+    } else this.keepAlive?.stop();
+  }
+
+  onReceived(): void {
+    this.connection.onReceived();
+    // Messages come one after the other: it held the receive that completes now, and no other.
+    if (this.init.srq !== undefined) this.watermarks?.look(1);
+  }
+
+  onSoft(count: number, mark: number): void {
+    this.events.postWatermark(count, mark);
+  }
+
+  onHard(count: number, mark: number): void {
+    const more = `${count} receives: the hard high watermark is ${mark}`;
+    this.connection.onOverrun(breakReason('WATERMARK', more));
+  }
+}

@@ -1,0 +1,64 @@
+/**
+ * A device that several processes have at the same time, each its part of it: which numbers are
+ * its own, and what has one owner among all of them. See docs/shared.md.
+ */
+import type { Gid } from '../wire/address.js';
+
+/** What a DREQ says of a connection, and where it goes. */
+export interface ConnectionRecord {
+  readonly localQpn: number;
+  readonly remoteQpn: number;
+  readonly localCommId: number;
+  readonly remoteCommId: number;
+  readonly peerGid: Gid;
+  /** Which of the device's addresses. */
+  readonly localGidIndex: number;
+}
+
+/** A packet that came to a process that it is not for. */
+export interface HandedPacket {
+  readonly sourceGid: Gid;
+  readonly sourcePort: number;
+  readonly localGidIndex: number;
+  /** From the BTH to the end of the pad: its ICRC was right. */
+  readonly bytes: Uint8Array;
+}
+
+export interface DeviceShare {
+  /**
+   * Of this process: 0 to 254, the top byte of its queue pair and SRQ numbers, of its communication
+   * and SIDR request ids, and of its MAD transaction ids.
+   */
+  readonly slot: number;
+  /** Of the whole device; its offers are each process's own (peer-agreement.ts). */
+  readonly nodeGuid: bigint;
+  /**
+   * Requests for the service come to this process.
+   * @throws SpiError('EADDRINUSE') another process listens there; ('ENOMEM') too many listeners;
+   * ('EBUSY') a process that is changing the list of them is stopped
+   */
+  claimService(serviceId: bigint): void;
+  releaseService(serviceId: bigint): void;
+  /**
+   * Requests of a management class come to this process.
+   * @throws SpiError as `claimService`
+   */
+  claimClass(managementClass: number): void;
+  releaseClass(managementClass: number): void;
+  /** It is established: should this process be killed, another one tells the peer. */
+  noteConnection(record: ConnectionRecord): void;
+  forgetConnection(localCommId: number): void;
+  /** Slot of the process that a packet is for. @param packet from its BTH on */
+  ownerOf(packet: Uint8Array): number;
+  /** @returns false where it is lost: it is too long, or there is no way to that process */
+  handOver(slot: number, packet: HandedPacket): boolean;
+}
+
+/** How many bits of a number are below its slot. */
+export const SLOT_SHIFT = { QPN: 16, ID: 24 } as const;
+
+/** A number of 32 bits with the slot in its top byte, where the device is shared. */
+export function inSlot(share: { readonly slot: number } | undefined, number: number): number {
+  if (share === undefined) return number >>> 0;
+  return ((share.slot << SLOT_SHIFT.ID) | (number & 0xffffff)) >>> 0;
+}

@@ -1,0 +1,116 @@
+/**
+ * Contract of an XRC module (IBTA annex A14; the discussions of 2007 and 2010). A consumer is an
+ * object of the caller's that identifies itself by reference (an IA). Target QPs belong to their
+ * domain: registering is counted per consumer, and unregistering is destroying.
+ */
+import type {
+  AddressVector,
+  CompletionQueue,
+  QueuePair,
+  QueuePairAttributes,
+  QueuePairEventHandler,
+  QueuePairInit,
+  SharedReceiveQueue,
+  SharedReceiveQueueInit,
+  XrcOpenMode,
+} from '../device/device.js';
+
+export type XrcConsumer = object;
+
+/** A target is counted for its consumers, or for none: then it ends with its domain (2007). */
+export type XrcTargetOwner = 'consumer' | 'domain';
+
+export interface XrcModule {
+  /**
+   * Opens a domain by key, shared by the consumers of the device; without a key a private one.
+   * Opening it again gives another hold on the same domain.
+   * @returns a promise where the device has `openXrcDomain`, and waits for it
+   * @throws SpiError('EINVAL') 'exclusive' and it exists; ('ENODEV') 'existing' and it does not;
+   * ('EOPNOTSUPP') the device knows no XRC
+   */
+  openDomain(
+    consumer: XrcConsumer,
+    key: string | undefined,
+    mode: XrcOpenMode,
+  ): XrcDomain | Promise<XrcDomain>;
+  /** A consumer's end: unregisters, closes and destroys all that is its own. Idempotent. */
+  release(consumer: XrcConsumer): void;
+  close(): Promise<void>;
+}
+
+/** One hold of a consumer on a domain. */
+export interface XrcDomain {
+  readonly key: string | undefined;
+  createSharedReceiveQueue(init: XrcSharedReceiveQueueInit): SharedReceiveQueue;
+  /** A queue pair in RESET; it has no receive queue. */
+  createInitiator(init: XrcInitiatorInit): QueuePair;
+  /**
+   * Creates a target QP and takes it through INIT to RTR.
+   * @returns its number; the creator is registered, unless the domain owns it
+   * @throws SpiError('EINVAL') that names the attribute, the transition and the mask
+   */
+  createTarget(init: XrcTargetInit): number;
+  /**
+   * As `createTarget`, but leaves it in INIT: a CM takes it to RTR when it accepts a request.
+   * Destroying it ends the target, whichever consumers are registered.
+   * @param init attributes of RESET to INIT; the default takes every remote access
+   */
+  prepareTarget(init: XrcPreparedTargetInit): QueuePair;
+  /**
+   * Registering twice is once; the later handler takes the place of the earlier one. On a target
+   * that the domain owns it only asks for events.
+   * @throws SpiError('EINVAL') no such target in this domain
+   */
+  register(qpn: number, onEvent: QueuePairEventHandler): void;
+  /** The last one ends the QP. @throws SpiError('EINVAL') not registered */
+  unregister(qpn: number): void;
+  /** @throws SpiError('EINVAL') no such target, or an attribute that the transition refuses */
+  modify(qpn: number, attributes: QueuePairAttributes): void;
+  /** @throws SpiError('EINVAL') no such target in this domain */
+  query(qpn: number): Readonly<QueuePairAttributes>;
+  /** Numbers of the domain's targets, of whomever in this process. */
+  readonly targets: readonly number[];
+  /**
+   * Gives the hold up; the consumer's last one of a domain unregisters it, and the domain's last
+   * one ends what is left. Idempotent.
+   * @throws SpiError('EBUSY') while SRQs or initiators made through this hold are there
+   */
+  close(): void;
+}
+
+export type XrcSharedReceiveQueueInit = Omit<SharedReceiveQueueInit, 'xrc'> & {
+  /** Takes its completions: senders are known by number only. */
+  readonly cq: CompletionQueue;
+};
+
+export type XrcInitiatorInit = Omit<
+  QueuePairInit,
+  'type' | 'srq' | 'xrcDomain' | 'receiveCq' | 'maxReceiveWr' | 'maxReceiveSge'
+>;
+
+export interface XrcTargetInit {
+  readonly attributes: XrcTargetAttributes;
+  readonly owner: XrcTargetOwner;
+  /** Events of the target for the creator; unused when the domain owns it. */
+  readonly onEvent: QueuePairEventHandler;
+}
+
+export type XrcPreparedTargetInit = Omit<XrcTargetInit, 'attributes'> & {
+  readonly attributes?: Pick<XrcTargetAttributes, 'accessFlags' | 'pkeyIndex' | 'portNumber'>;
+  /** The QP is about to end, whatever ended it: a connection of it can be told. */
+  readonly onEnd?: () => void;
+};
+
+/** Path migration states, by verbs' numbers. */
+export const PathMigrationState = { MIGRATED: 0, REARM: 1, ARMED: 2 } as const;
+export type PathMigrationState = (typeof PathMigrationState)[keyof typeof PathMigrationState];
+
+/** What `createTarget` is told; which of it is needed, has a default or is refused is a table. */
+export interface XrcTargetAttributes extends QueuePairAttributes {
+  readonly pathMigrationState?: PathMigrationState;
+  readonly alternateAddressVector?: AddressVector;
+  readonly alternatePkeyIndex?: number;
+  readonly alternatePortNumber?: number;
+  /** Exponent, as `timeout`. */
+  readonly alternateTimeout?: number;
+}

@@ -1,0 +1,369 @@
+/**
+ * Plugins: providers and modules say what they are, which SDK they were written for, what they need
+ * and what they give. All of it is checked when they are registered, before anything opens.
+ */
+import { DatError } from '../../errors/dat/dat-error.js';
+import {
+  checkOptions,
+  checkValue,
+  checkValues,
+  FUNCTION,
+  type Kind,
+  type Kinds,
+  kindOf,
+  mustBe,
+  OBJECT,
+  oneOf,
+  type Refuse,
+  show,
+} from '../checks/index.js';
+import type { CmModule } from '../modules/cm.js';
+import { consumerCall, isSpiError, refusing } from '../errors/consumer-errors.js';
+import type { Device } from '../device/device.js';
+import { type Inject, type Injected, needOf, type Part, type Registrar } from './injection.js';
+import type { Logger } from './logger.js';
+import type { MadModule } from '../modules/mad.js';
+import type { PacketPort } from '../port/packet-port.js';
+import { SpiError } from '../errors/spi-error.js';
+import { CM, DEVICE, MAD, PACKET_PORT, type Token, XRC } from './tokens.js';
+import type { XrcModule } from '../modules/xrc.js';
+
+/** Version of this SDK: a plugin for another major one is refused (docs/versions.md). */
+export const SDK_VERSION = '1.1.0';
+
+const BRAND = Symbol.for('dapl:plugin');
+
+/** What a module of each kind is. */
+export interface ModuleTypes {
+  cm: CmModule;
+  mad: MadModule;
+  xrc: XrcModule;
+  /** Over a provider's device, which only a provider makes. */
+  device: Device;
+  /** Over the packet port of a provider that has one. */
+  port: PacketPort;
+}
+
+export type ModuleKind = keyof ModuleTypes;
+export type PluginKind = ModuleKind | 'provider';
+
+/** Where a module of each kind stands in a device. */
+export const MODULE_TOKENS: { readonly [K in ModuleKind]: Token<ModuleTypes[K]> } = {
+  cm: CM,
+  mad: MAD,
+  xrc: XRC,
+  device: DEVICE,
+  port: PACKET_PORT,
+};
+
+export interface PluginMeta<K extends PluginKind = PluginKind> {
+  /** Lower-case letters, digits and dashes; unique among the registered plugins of its kind. */
+  readonly name: string;
+  readonly kind: K;
+  /** The SDK it needs at least, as `major.minor`: the same major, a minor not above ours. */
+  readonly sdkVersion: string;
+  /**
+   * Capabilities that another plugin or the provider must give: those of `CAPABILITIES`, or of the
+   * author's own, with a prefix: "acme:trace". The protocol modules that it injects need not be
+   * named again: they are added.
+   */
+  readonly requires: readonly string[];
+  readonly provides: readonly string[];
+}
+
+/** Capabilities that plugins may require and provide: what devices can do, and modules. */
+export const CAPABILITIES = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'send-with-invalidate',
+  'shared-receive-queue',
+  'memory-window',
+  'multicast',
+  'mad',
+  'cm',
+  'xrc',
+  'device',
+  'port',
+] as const;
+
+/** What a module says of itself. */
+export interface ModuleMeta<K extends ModuleKind, I extends Inject> extends PluginMeta<K> {
+  /**
+   * What it is made of. Its own token stands for what would be there without it: so it wraps the
+   * provider's module, or another wrapper. It owns that, and its `close` closes it.
+   */
+  readonly inject: I;
+}
+
+/** What opening a device takes: provider plugins make one of these from the user's options. */
+export interface ProviderInstance {
+  /** Two instances with the same key share one device of the process. */
+  readonly deviceKey: string;
+  /**
+   * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, PROCESS_HOLD, DEVICE and the
+   * modules; LOGGER is bound. A provider that has a PACKET_PORT binds it, and makes its device of
+   * the one that it is given. On failure nothing stays open.
+   * @throws SpiError
+   */
+  open(registrar: Registrar, logger: Logger): Promise<void>;
+  /**
+   * Whether this adapter and another one can be alternate paths to the same peers
+   * (dat_registry_providers_related). Absent: unknown, unless both are one device.
+   */
+  relatedTo?(other: ProviderInstance): boolean | undefined;
+}
+
+/** A plugin is called with its options and gives what is registered or opened. */
+export interface Plugin<K extends PluginKind = PluginKind, Options = unknown> {
+  /**
+   * @throws DatError DAT_INVALID_PARAMETER, which names the plugin, the option, its value and what
+   * it may be
+   */
+  (
+    ...options: undefined extends Options ? [options?: Options] : [options: Options]
+  ): ConfiguredPlugin<K>;
+  readonly meta: PluginMeta<K>;
+}
+
+/** What its options may be: those of other names, and other values, are refused before all else. */
+interface WithOptions<Options> {
+  readonly options?: NoInfer<Kinds<NonNullable<Options>>>;
+}
+
+export interface ConfiguredProvider {
+  readonly meta: PluginMeta<'provider'>;
+  readonly instance: ProviderInstance;
+  /** What stands over its own modules, from below. */
+  readonly modules: readonly ConfiguredModule[];
+}
+
+export interface ConfiguredModule<K extends ModuleKind = ModuleKind> extends Part<ModuleTypes[K]> {
+  readonly meta: PluginMeta<K>;
+}
+
+export type ConfiguredPlugin<K extends PluginKind = PluginKind> = K extends ModuleKind
+  ? ConfiguredModule<K>
+  : ConfiguredProvider;
+
+/**
+ * A provider is made of its options. A module is made of what it injects and its options, once for
+ * each device. What `create` returns is looked at at once: a provider's instance when the plugin is
+ * called, a module when its device opens.
+ * @throws TypeError when the metadata is malformed: the message names the field and its value
+ */
+export function definePlugin<Options>(
+  meta: PluginMeta<'provider'> & WithOptions<Options>,
+  create: (options: Options) => ProviderInstance,
+): Plugin<'provider', Options>;
+export function definePlugin<K extends ModuleKind, const I extends Inject, Options>(
+  meta: ModuleMeta<K, I> & WithOptions<Options>,
+  create: (deps: Injected<I>, options: Options) => ModuleTypes[K],
+): Plugin<K, Options>;
+export function definePlugin(
+  given: PluginMeta & WithOptions<object> & { readonly inject?: Inject },
+  create: (...values: never[]) => unknown,
+): (options: unknown) => unknown {
+  checkValue('meta', given, OBJECT, ofDefinition);
+  checkMeta(given);
+  checkValue('create', create, FUNCTION, ofDefinition);
+  const { inject, options: table, ...rest } = given;
+  const meta = Object.freeze({ ...rest, requires: requirementsOf(given) });
+  const call = create as (...values: unknown[]) => unknown;
+  const configure = (options: unknown): unknown => {
+    // Without any, the first that is needed is asked for.
+    if (table !== undefined)
+      checkOptions(options === undefined ? {} : (options as object), table, refusing(meta.name));
+    const what =
+      inject === undefined
+        ? { instance: configured(meta, () => call(options)), modules: [] }
+        : { inject, make: (deps: unknown) => made(meta, () => call(deps, options)) };
+    return Object.freeze({ [BRAND]: true, meta, ...what });
+  };
+  return Object.assign(configure, { meta });
+}
+
+/** What a provider's function has made of its options. */
+function configured(meta: PluginMeta, run: () => unknown): unknown {
+  let instance: unknown;
+  try {
+    instance = consumerCall(meta.name, run);
+  } catch (error) {
+    if (DatError.isDatError(error)) throw error;
+    throw failed(meta, meta.name, error);
+  }
+  const { deviceKey, open } = (instance ?? {}) as Partial<ProviderInstance>;
+  const isInstance =
+    typeof deviceKey === 'string' && deviceKey !== '' && typeof open === 'function';
+  if (!isInstance) throw nothingOf(meta, meta.name, instance, INSTANCE_TEXT);
+  return instance;
+}
+
+/** What a module's function has made for a device. */
+function made(meta: PluginMeta, run: () => unknown): unknown {
+  let module: unknown;
+  try {
+    module = run();
+  } catch (error) {
+    if (DatError.isDatError(error)) throw error;
+    if (!isSpiError(error)) throw failed(meta, OPENING, error);
+    throw new SpiError(error.code, `${titleOf(meta)}: ${error.message}`, { cause: error });
+  }
+  const members = MEMBERS[meta.kind as ModuleKind];
+  const has = (name: string): boolean =>
+    typeof (module as Readonly<Record<string, unknown>>)[name] === 'function';
+  const isModule = typeof module === 'object' && module !== null && members.every(has);
+  if (!isModule) throw nothingOf(meta, OPENING, module, `an object with ${members.join(', ')}`);
+  return module;
+}
+
+const OPENING = 'openIa';
+const INSTANCE_TEXT = 'an object with deviceKey (a string that is not empty) and open';
+/** What shows that something is a module of its kind. */
+const MEMBERS: Readonly<Record<ModuleKind, readonly string[]>> = {
+  cm: ['connect', 'listen', 'close'],
+  mad: ['registerAgent', 'close'],
+  xrc: ['openDomain', 'release', 'close'],
+  device: ['createQueuePair', 'createCompletionQueue', 'close'],
+  port: ['receive', 'place', 'send', 'close'],
+};
+
+function nothingOf(
+  meta: PluginMeta,
+  operation: string,
+  value: unknown,
+  expected: string,
+): DatError {
+  const message = `${titleOf(meta)} made ${show(value)}; it must make ${expected}`;
+  const hint = 'its author must mend it: the function given to definePlugin returns it';
+  return new DatError('DAT_INTERNAL_ERROR', { operation, message, hint, value });
+}
+
+function failed(meta: PluginMeta, operation: string, cause: unknown): DatError {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  const message = `${titleOf(meta)} failed: ${text}`;
+  return new DatError('DAT_INTERNAL_ERROR', { operation, message, cause });
+}
+
+/** `cm plugin "rdma-cm"`. */
+export function titleOf(meta: PluginMeta): string {
+  return `${meta.kind} plugin "${meta.name}"`;
+}
+
+/**
+ * The provider with modules of its devices replaced or wrapped, one over the other from below.
+ * Modules given to `openIa` stand over them.
+ * @throws DatError DAT_INVALID_PARAMETER for what is no configured provider, or module
+ */
+export function withModules(
+  provider: ConfiguredProvider,
+  ...modules: readonly ConfiguredModule[]
+): ConfiguredProvider {
+  const refuse = refusing('withModules');
+  checkValue('the provider', provider, PROVIDER, refuse);
+  for (const module of modules) checkValue('one of the modules', module, MODULE, refuse);
+  return Object.freeze({ ...provider, modules: [...provider.modules, ...modules] });
+}
+
+/** True for what a plugin of this SDK (any copy of it) returned. */
+export function isConfiguredPlugin(value: unknown): value is ConfiguredPlugin {
+  return typeof value === 'object' && value !== null && BRAND in value;
+}
+
+/** A provider that its plugin has made of its options. */
+export const PROVIDER = kindOf<ConfiguredProvider>(
+  'a configured provider, as mock({ fabric, address }) is',
+  (value) => isConfiguredPlugin(value) && value.meta.kind === 'provider',
+);
+const MODULE = kindOf<ConfiguredModule>(
+  'a configured module, as cm({}) is',
+  (value) => isConfiguredPlugin(value) && value.meta.kind !== 'provider',
+);
+
+const KINDS: readonly string[] = ['provider', ...Object.keys(MODULE_TOKENS)];
+
+/** Modules whose kinds are capabilities; a device there always is, and a port is a provider's. */
+const PROTOCOLS = ['cm', 'mad', 'xrc'] as const;
+
+function requirementsOf(meta: PluginMeta & { readonly inject?: Inject }): readonly string[] {
+  const injected = Object.values(meta.inject ?? {})
+    .map(needOf)
+    .filter(({ isRequired }) => isRequired)
+    .map(({ token }) => PROTOCOLS.find((kind) => MODULE_TOKENS[kind] === token))
+    .filter((kind) => kind !== undefined && kind !== meta.kind);
+  return [...new Set([...meta.requires, ...(injected as string[])])];
+}
+
+const CAPABILITY: Kind<string> = {
+  ...oneOf<string>(CAPABILITIES),
+  expected: `one of ${CAPABILITIES.join(', ')}, or one of your own with a prefix, as "acme:trace"`,
+  accepts: (name): name is string =>
+    (CAPABILITIES as readonly unknown[]).includes(name) ||
+    (typeof name === 'string' && /^[a-z][a-z0-9-]*:[a-z][a-z0-9-]*$/.test(name)),
+};
+const CAPABILITY_NAMES = kindOf<readonly string[]>(
+  'a list of capability names',
+  (list) => Array.isArray(list) && list.every((item) => typeof item === 'string' && item !== ''),
+);
+const META = {
+  name: matching(/^[a-z][a-z0-9-]*$/, 'lower-case letters, digits and dashes'),
+  kind: oneOf(KINDS),
+  sdkVersion: matching(/^\d+\.\d+$/, '"major.minor"'),
+  requires: CAPABILITY_NAMES,
+  provides: CAPABILITY_NAMES,
+};
+const NO_INJECT = kindOf<undefined>(
+  'left out: a provider binds what it has, and only modules are injected into',
+  (inject) => inject === undefined,
+);
+const INJECT = kindOf<object>(
+  'tokens by name',
+  (inject) => typeof inject === 'object' && inject !== null,
+);
+const TOKEN = kindOf<symbol>('a token', (token) => typeof token === 'symbol');
+
+function matching(pattern: RegExp, expected: string): Kind<string> {
+  return kindOf(expected, (text) => typeof text === 'string' && pattern.test(text));
+}
+
+const ofDefinition: Refuse = (name, value, expected) =>
+  new TypeError(`definePlugin: ${mustBe(name, value, expected)}`);
+
+function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
+  const refuse: Refuse = (name, value, expected) =>
+    new TypeError(`plugin ${show(meta.name)}: ${mustBe(name, value, expected)}`);
+  checkValues<PluginMeta>(meta, META, refuse);
+  for (const capability of [...meta.requires, ...meta.provides]) {
+    checkValue('a capability', capability, CAPABILITY, refuse);
+  }
+  const { kind, inject } = meta;
+  const expected: Kind = kind === 'provider' ? NO_INJECT : INJECT;
+  checkValue('inject', inject, expected, refuse);
+  for (const [name, spec] of Object.entries(inject ?? {})) {
+    const token: unknown = (spec as { readonly optional?: unknown } | undefined)?.optional ?? spec;
+    checkValue(`inject.${name}`, token, TOKEN, refuse);
+  }
+}
+
+/** Why this SDK cannot take the plugin, and what helps; or undefined if it can. */
+export function sdkMismatch(
+  meta: PluginMeta,
+): { readonly message: string; readonly hint: string } | undefined {
+  const [major = 0, minor = 0] = meta.sdkVersion.split('.').map(Number);
+  const [ourMajor = 0, ourMinor = 0] = SDK_VERSION.split('.').map(Number);
+  if (major === ourMajor && minor <= ourMinor) return undefined;
+  const ours = `this is SDK ${ourMajor}.${ourMinor}`;
+  const title = `${titleOf(meta)} was written for SDK ${meta.sdkVersion}`;
+  if (major === ourMajor) {
+    const most = `SDK ${ourMajor}.${ourMinor}`;
+    return {
+      message: `${title}, and ${ours}, which lacks what it may use of ${meta.sdkVersion}`,
+      hint: `update dapl, or install a version of the plugin for ${most} or lower`,
+    };
+  }
+  return {
+    message: `${title}, and ${ours}: other majors do not fit`,
+    hint: `install a version of the plugin for SDK ${ourMajor}, or a dapl with SDK ${major}`,
+  };
+}

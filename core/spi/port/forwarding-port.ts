@@ -1,0 +1,99 @@
+/** What wraps a packet port extends this, and overrides what it is about. */
+import type { Gid } from '../wire/address.js';
+import type { PacketPort, PacketPortCounters, PacketPortHandlers } from './packet-port.js';
+
+/** A packet port that does everything through another one; it has what that one has. */
+export class ForwardingPort implements PacketPort {
+  readonly gids: readonly Gid[];
+  readonly mtuBytes: number;
+  readonly localMtuBytes?: number;
+  readonly channelMtuBytes?: number;
+  readonly counters: PacketPortCounters;
+  readonly rxArena: Uint8Array;
+  readonly rxPackets: Uint32Array;
+  readonly placements: Uint32Array;
+  readonly txPackets: Uint32Array;
+  readonly txSegments: Uint32Array;
+  readonly clockUs?: Float64Array;
+  readonly readClock?: NonNullable<PacketPort['readClock']>;
+  readonly release?: NonNullable<PacketPort['release']>;
+  readonly withdraw?: NonNullable<PacketPort['withdraw']>;
+  readonly joinGroup?: NonNullable<PacketPort['joinGroup']>;
+  readonly leaveGroup?: NonNullable<PacketPort['leaveGroup']>;
+  readonly keepParting?: NonNullable<PacketPort['keepParting']>;
+  readonly dropParting?: NonNullable<PacketPort['dropParting']>;
+  readonly listen?: NonNullable<PacketPort['listen']>;
+  readonly meet?: NonNullable<PacketPort['meet']>;
+
+  /**
+   * @param channels false for what looks into packets: those through shared memory have their
+   * payload elsewhere, so connections keep to datagrams
+   */
+  constructor(
+    protected readonly port: PacketPort,
+    { channels = true }: { readonly channels?: boolean } = {},
+  ) {
+    this.gids = port.gids;
+    this.mtuBytes = port.mtuBytes;
+    this.counters = port.counters;
+    this.rxArena = port.rxArena;
+    this.rxPackets = port.rxPackets;
+    this.placements = port.placements;
+    this.txPackets = port.txPackets;
+    this.txSegments = port.txSegments;
+    // That a port lacks one of these is how it says that it cannot.
+    if (port.localMtuBytes !== undefined) this.localMtuBytes = port.localMtuBytes;
+    if (port.clockUs !== undefined) this.clockUs = port.clockUs;
+    if (port.readClock) this.readClock = port.readClock.bind(port);
+    if (port.release) this.release = port.release.bind(port);
+    if (port.withdraw) this.withdraw = port.withdraw.bind(port);
+    if (port.joinGroup) this.joinGroup = port.joinGroup.bind(port);
+    if (port.leaveGroup) this.leaveGroup = port.leaveGroup.bind(port);
+    if (port.keepParting) this.keepParting = port.keepParting.bind(port);
+    if (port.dropParting) this.dropParting = port.dropParting.bind(port);
+    if (!channels) return;
+    if (port.channelMtuBytes !== undefined) this.channelMtuBytes = port.channelMtuBytes;
+    if (port.listen) this.listen = port.listen.bind(port);
+    if (port.meet) this.meet = port.meet.bind(port);
+  }
+
+  receive(): number {
+    return this.port.receive();
+  }
+
+  place(count: number): void {
+    this.port.place(count);
+  }
+
+  send(from: number, to: number): number {
+    return this.port.send(from, to);
+  }
+
+  addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number {
+    return this.port.addRegion(memory, byteOffset, byteLength);
+  }
+
+  removeRegion(region: number): void {
+    this.port.removeRegion(region);
+  }
+
+  addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, destinationQpn?: number): number {
+    return this.port.addPath(gid, localGidIndex, mtuBytes, destinationQpn);
+  }
+
+  removePath(path: number): void {
+    this.port.removePath(path);
+  }
+
+  watch(handlers: PacketPortHandlers): void {
+    this.port.watch(handlers);
+  }
+
+  setProcessHold(alive: boolean): void {
+    this.port.setProcessHold(alive);
+  }
+
+  close(): Promise<void> {
+    return this.port.close();
+  }
+}

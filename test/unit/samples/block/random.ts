@@ -1,8 +1,0 @@
-/** Numbers that a seed decides. */
-import { SeededRandom } from '../../../../providers/hca/faults/seeded-random.js';
-
-/** @returns what gives one after the other, from 0 on, below 1 */
-export function randomOf(seed: number): () => number {
-  const random = new SeededRandom(seed);
-  return () => random.unit();
-}
