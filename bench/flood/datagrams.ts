@@ -5,7 +5,7 @@ import { joinCmaPrivateData } from '../../plugins/cm/wire/cma-header.js';
 import { type CmMessage, emitCmMad } from '../../plugins/cm/wire/message.js';
 import { type CmReq, NO_ALTERNATE_PATH, ROCE_LID } from '../../plugins/cm/wire/req.js';
 import { BTH_LENGTH, writeBth } from '../../core/spi/wire/bth.js';
-import { DETH_LENGTH, writeDeth } from '../../providers/hca/wire/deth.js';
+import { DETH_LENGTH, writeDeth } from '../../providers/hca/wire/extended-headers.js';
 import { icrcPacket, type PseudoHeader, writeIcrc } from '../../providers/hca/wire/icrc.js';
 import { UD } from '../../core/spi/wire/opcode.js';
 

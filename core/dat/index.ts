@@ -18,7 +18,7 @@ export { Ep } from './endpoint/ep.js';
 export { type EpParameters, type EpReceives, type EpStatus } from './endpoint/types.js';
 export { type EpCounterValues } from './work/counters.js';
 export { type ModifyOptions } from './endpoint/modify.js';
-export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './endpoint/modify-table.js';
+export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './endpoint/modify.js';
 export {
   type EpAttributeOptions,
   type EpAttributes,

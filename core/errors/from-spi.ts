@@ -3,7 +3,36 @@ import { isSpiError } from '../spi/errors/consumer-errors.js';
 import type { SpiErrorCode } from '../spi/index.js';
 import type { DatSubtype, DatType } from './dat/codes.js';
 import { DatError } from './dat/dat-error.js';
-import { DAT_BY_ERRNO } from './errno.js';
+
+/**
+ * errno → DAT type and subtype: a table (DAT facts 3.6). Where dapl gives a bare type, the subtype
+ * that fits is filled in. Values that providers raise and dapl does not know (it calls them
+ * DAT_INTERNAL_ERROR) are below the line.
+ */
+export const DAT_BY_ERRNO: Readonly<Record<SpiErrorCode, readonly [DatType, DatSubtype?]>> = {
+  EOVERFLOW: ['DAT_LENGTH_ERROR'],
+  EACCES: ['DAT_PRIVILEGES_VIOLATION'],
+  EPERM: ['DAT_PROTECTION_VIOLATION'],
+  EINVAL: ['DAT_INVALID_PARAMETER'],
+  EISCONN: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_CONNECTED'],
+  ECONNREFUSED: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_NOTREADY'],
+  ETIMEDOUT: ['DAT_TIMEOUT_EXPIRED'],
+  ENETUNREACH: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNREACHABLE'],
+  EADDRINUSE: ['DAT_CONN_QUAL_IN_USE'],
+  EALREADY: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_ACTCONNPENDING'],
+  ENOMEM: ['DAT_INSUFFICIENT_RESOURCES', 'DAT_RESOURCE_MEMORY'],
+  EAGAIN: ['DAT_QUEUE_EMPTY'],
+  EINTR: ['DAT_INTERRUPTED_CALL', 'DAT_SUB_INTERRUPTED'],
+  EAFNOSUPPORT: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_MALFORMED'],
+  // Ours.
+  EBUSY: ['DAT_INVALID_STATE'],
+  ENODEV: ['DAT_PROVIDER_NOT_FOUND'],
+  EADDRNOTAVAIL: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNSUPPORTED'],
+  EHOSTUNREACH: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNREACHABLE'],
+  ENOTCONN: ['DAT_INVALID_STATE', 'DAT_INVALID_STATE_EP_UNCONNECTED'],
+  EOPNOTSUPP: ['DAT_MODEL_NOT_SUPPORTED'],
+  EIO: ['DAT_INTERNAL_ERROR'],
+};
 
 /** What the caller knows better than the errno does. */
 export interface SpiErrorContext {

@@ -3,8 +3,7 @@ import { showAs, Symbolic } from '../spi/checks/index.js';
 import { DatError, spiCall } from '../errors/index.js';
 import { eventStream, type EventStream } from '../stream/event-stream.js';
 import type { PollingMode } from '../spi/index.js';
-import type { Cno } from './cno/cno.js';
-import { checkCno } from './cno/parameter.js';
+import { checkCno, type Cno } from './cno/cno.js';
 import { checkInteger, checkOptions, checkParameter, checkReset } from '../errors/guards.js';
 import { checkSubscriber, checkTaker } from './common/checks.js';
 import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
@@ -32,8 +31,7 @@ import { type Batches, BatchIterator } from './queue/batch-iterator.js';
 import type { EventBatch } from './queue/event-batch.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
 import { DEFAULT_UPCALL_LIMIT, UPCALL_SAME, type UpcallPolicy } from './upcall/policy.js';
-import { callingUpcall } from './upcall/frame.js';
-import type { UpcallLessee } from './upcall/runner.js';
+import { callingUpcall, type UpcallLessee } from './upcall/runner.js';
 import {
   type NotifyHandler,
   Upcall,

@@ -34,7 +34,7 @@ export {
   EvdFlags,
   EvdState,
 } from './common/evd-states.js';
-export { callingUpcall } from './upcall/frame.js';
+export { callingUpcall } from './upcall/runner.js';
 export { Upcall, type UpcallHandler, currentUpcall } from './upcall/upcall.js';
 export {
   DEFAULT_UPCALL_LIMIT,

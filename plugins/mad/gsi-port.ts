@@ -9,10 +9,13 @@
  * behind a failed one; what waits for room, for a response or for requests notices nothing. Only a
  * device that is gone, or that does not let QP1 live, ends the port: then everything comes back.
  */
+import { assert } from '../../core/spi/checks/index.js';
 import {
+  type AddressHandle,
   AsyncEventType,
   type Clock,
   type Device,
+  type Gid,
   GRH_LENGTH,
   grhAddresses,
   GSI_QKEY,
@@ -20,16 +23,114 @@ import {
   type Logger,
   type MadAddress,
   nameOf,
+  type ProtectionDomain,
   QpState,
   type Scheduler,
   Timer,
   type Timers,
   WcStatus,
 } from '../../core/spi/index.js';
-import { AddressHandles } from './address-handles.js';
-import type { MadPort, WorkRequest } from './port.js';
+import type { MadPort, PortAddress, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
-import { ReceivedQueue, type TakeMad } from './received-queue.js';
+
+/**
+ * Address handles of QP1, one a destination. A handle in use by a send stays; idle ones are kept
+ * for the next send to the same place, up to a bound, and the one unused for longest goes first.
+ */
+interface CachedAddress extends PortAddress {
+  readonly key: string;
+  readonly object: AddressHandle;
+  users: number;
+}
+
+export class AddressHandles {
+  // A Map iterates in order of insertion; each use inserts anew: the first idle one is the oldest.
+  private readonly byKey = new Map<string, CachedAddress>();
+
+  constructor(
+    private readonly device: Device,
+    private readonly pd: ProtectionDomain,
+    private readonly maxIdle: number,
+  ) {}
+
+  get size(): number {
+    return this.byKey.size;
+  }
+
+  /** @throws SpiError when the device cannot reach the GID */
+  acquire(gid: Gid, localGidIndex: number): CachedAddress {
+    const key = `${localGidIndex}:${gid.join('.')}`;
+    let cached = this.byKey.get(key);
+    if (cached) {
+      this.byKey.delete(key);
+    } else {
+      const to = { gid: gid.slice(), localGidIndex };
+      const object = this.device.createAddressHandle(this.pd, to);
+      cached = { ...to, key, object, handle: object.handle, users: 0 };
+    }
+    cached.users++;
+    this.byKey.set(key, cached);
+    return cached;
+  }
+
+  release(cached: CachedAddress): void {
+    assert(cached.users > 0, 'an address handle is released once', cached.key);
+    cached.users--;
+    if (this.byKey.size > this.maxIdle) this.evict();
+  }
+
+  /** Destroys all of them, in use or not. */
+  close(): void {
+    for (const { object } of this.byKey.values()) object.destroy();
+    this.byKey.clear();
+  }
+
+  private evict(): void {
+    for (const cached of this.byKey.values()) {
+      if (this.byKey.size <= this.maxIdle) return;
+      if (cached.users > 0) continue;
+      this.byKey.delete(cached.key);
+      cached.object.destroy();
+    }
+  }
+}
+
+/** MADs that have come and wait for their turn; their bytes stay in QP1's receives until then. */
+type TakeMad = (index: number, byteLength: number, sourceQpn: number, sourcePort: number) => void;
+
+/** Words of an entry: the parameters of TakeMad. */
+const WORDS = 4;
+
+class ReceivedQueue {
+  private readonly words: Uint32Array;
+  private readonly mask: number;
+  private head = 0;
+  private tail = 0;
+
+  /** @param entries of QP1's receive queue, a power of two: no more can wait */
+  constructor(entries: number) {
+    this.words = new Uint32Array(WORDS * entries);
+    this.mask = entries - 1;
+  }
+
+  get length(): number {
+    return this.tail - this.head;
+  }
+
+  push(index: number, byteLength: number, sourceQpn: number, sourcePort: number): void {
+    const at = WORDS * (this.tail++ & this.mask);
+    this.words[at] = index;
+    this.words[at + 1] = byteLength;
+    this.words[at + 2] = sourceQpn;
+    this.words[at + 3] = sourcePort;
+  }
+
+  /** Takes the oldest; there must be one. */
+  take(onMad: TakeMad): void {
+    const at = WORDS * (this.head++ & this.mask);
+    onMad(this.words[at]!, this.words[at + 1]!, this.words[at + 2]!, this.words[at + 3]!);
+  }
+}
 
 export interface GsiPortOptions {
   readonly device: Device;

@@ -20,24 +20,26 @@ import {
   Timer,
   type Timers,
 } from '../../core/spi/index.js';
-import { Agent, type AgentServices } from './agent.js';
-import { GsiPort, type MadPortCounters } from './gsi-port.js';
-import { MethodTable } from './method-table.js';
-import { newRmppCounters, type RmppCounters } from './rmpp-counters.js';
-import { DEFAULT_RMPP_LIMITS, RMPP_LIMITS, RmppAllowance, type RmppLimits } from './rmpp-limits.js';
-import { isAcceptable, wantsAnswer } from './routing.js';
-import { postAnswer, type TransmissionOwner } from './transmission.js';
 import {
+  CLASS_PORT_INFO_ATTRIBUTE,
   emitMadHeader,
   isResponse,
+  isRmppClass,
   isVendorRange2,
+  MadClass,
   type MadHeader,
   MadMethod,
   MadStatus,
   parseMadHeader,
   vendorOui,
-  MadClass,
 } from '../../core/spi/modules/mad-header.js';
+import { Agent, type AgentServices } from './agent.js';
+import { GsiPort, type MadPortCounters } from './gsi-port.js';
+import { MethodTable } from './method-table.js';
+import { newRmppCounters, type RmppCounters } from './rmpp-counters.js';
+import { DEFAULT_RMPP_LIMITS, RMPP_LIMITS, RmppAllowance, type RmppLimits } from './rmpp-limits.js';
+import { postAnswer, type TransmissionOwner } from './transmission.js';
+import { isRmppActive, parseRmppHeader, RMPP_TYPE } from './wire/rmpp-header.js';
 
 export interface MadDependencies {
   readonly device: Device;
@@ -260,4 +262,28 @@ export class Mad implements MadModule {
 /** It takes requests, and those of its class have one owner. */
 function isOwned({ managementClass, methods }: MadAgentOptions): boolean {
   return methods.length > 0 && managementClass !== MadClass.CM;
+}
+
+// Which received MADs are taken at all, and which are answered although no agent takes them.
+
+/**
+ * SMI classes are QP0's, and the CM asks nothing but ClassPortInfo (IBTA 13.5.1, 16.7.1). Which
+ * version of a class exists is the business of its agents.
+ */
+function isAcceptable(header: MadHeader): boolean {
+  const { managementClass, method, attributeId } = header;
+  if (managementClass === MadClass.SUBN_LID) return false;
+  if (managementClass === MadClass.SUBN_DIRECTED_ROUTE) return false;
+  if (managementClass !== MadClass.CM) return true;
+  return method === MadMethod.SEND || attributeId === CLASS_PORT_INFO_ATTRIBUTE;
+}
+
+/**
+ * Get and Set are answered even where no agent takes them (IBTA 13.4.7); not so what only speaks of
+ * an RMPP transfer that is none of ours.
+ */
+function wantsAnswer({ method, managementClass }: MadHeader, mad: Uint8Array): boolean {
+  if (method !== MadMethod.GET && method !== MadMethod.SET) return false;
+  const rmpp = isRmppClass(managementClass) && isRmppActive(mad) ? parseRmppHeader(mad) : undefined;
+  return rmpp === undefined || rmpp.type === RMPP_TYPE.DATA;
 }

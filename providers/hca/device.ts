@@ -29,18 +29,32 @@ import {
   type XrcSharing,
 } from '../../core/spi/index.js';
 import { PEER_AGREEMENT, softwareGuid } from '../../core/spi/internal/index.js';
-import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { HcaCounters } from './common/counters.js';
+import { MAX_MESSAGE_BYTES } from './common/parameters.js';
+import { MAX_CQ_ENTRIES, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { Hca } from './hca.js';
 import { Domain } from './memory/domain.js';
-import { checkParent, checkSharedReceives } from './object-checks.js';
-import { MAX_MESSAGE_BYTES } from './common/parameters.js';
-import { QUEUE_PAIR_CLASSES, type QueuePairClass } from './queue-pair-classes.js';
-import { gsiPacket } from './ud/gsi-packet.js';
+import type { SoftQueuePair } from './queue-pair/queue-pair.js';
+import { RcQueuePair } from './rc/queue-pair.js';
+import { countQueuePair, countSharedReceives } from './reference-counts.js';
 import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain } from './srq/xrc-domain.js';
-import { countQueuePair, countSharedReceives } from './reference-counts.js';
+import { UcQueuePair } from './uc/queue-pair.js';
+import { gsiPacket } from './ud/gsi-packet.js';
+import { UdQueuePair } from './ud/queue-pair.js';
+
+/** Which class makes a queue pair of which type. */
+type QueuePairClass = new (hca: Hca, qpn: number, init: QueuePairInit) => SoftQueuePair;
+
+const QUEUE_PAIR_CLASSES: ReadonlyMap<QpType, QueuePairClass> = new Map([
+  [QpType.GSI, UdQueuePair],
+  [QpType.RC, RcQueuePair],
+  [QpType.UC, UcQueuePair],
+  [QpType.UD, UdQueuePair],
+  [QpType.XRC_INI, RcQueuePair],
+  [QpType.XRC_TGT, RcQueuePair],
+] as [QpType, QueuePairClass][]);
 
 /** Local CA ACK delay 2^15 * 4.096 us, as rxe says of itself: an event loop may be busy so long. */
 const LOCAL_ACK_DELAY = 15;
@@ -371,4 +385,33 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
     maxInitiatorDepth: parameters.maxInitiatorDepth,
     localAckDelay: LOCAL_ACK_DELAY,
   };
+}
+
+// That objects handed in are ours, of the same device, and still there.
+
+/** An object that others are made with. */
+interface Parent<Owner> {
+  readonly destroyed: boolean;
+  belongsTo(owner: Owner): boolean;
+}
+
+/** @throws SpiError('EINVAL') that names the object */
+function checkParent<Owner, T extends Parent<Owner>>(
+  name: string,
+  type: abstract new (...args: never[]) => T,
+  object: unknown,
+  owner: Owner,
+): asserts object is T {
+  if (!(object instanceof type) || !object.belongsTo(owner)) {
+    throw einval(name, object, 'one of this device');
+  }
+  if (object.destroyed) throw einval(name, object, 'one that is not destroyed');
+}
+
+/** @throws SpiError('EINVAL') */
+function checkSharedReceives(srq: SharedReceiveQueue, hca: Hca): void {
+  if (!(srq instanceof SoftSharedReceiveQueue) || hca.sharedReceives.find(srq.srqn) !== srq) {
+    throw einval('srq', srq, 'one of this device, not destroyed');
+  }
+  if (srq.completionQueue) throw new SpiError('EINVAL', 'an XRC SRQ belongs to no queue pair');
 }

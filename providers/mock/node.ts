@@ -16,10 +16,6 @@ import {
   silentLogger,
   type Timers,
 } from '../../core/spi/index.js';
-import type { HcaDevice, HcaDriver, HcaParameters } from '../hca/index.js';
-import type { HostNode } from '../host/index.js';
-import { HcaNode } from '../kit/hca-node.js';
-import type { Fabric } from './fabric.js';
 import { FaultScript } from '../../plugins/faults/grammar/fault-script.js';
 import {
   RECEIVE_FAULTS,
@@ -27,6 +23,7 @@ import {
   type ReceiveMatch,
   type ReceiveView,
 } from '../../plugins/faults/grammar/receive-faults.js';
+import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 import {
   SEND_FAULTS,
   type SendAction,
@@ -35,10 +32,13 @@ import {
 } from '../../plugins/faults/grammar/send-faults.js';
 import { PARAMETERS } from '../hca/common/parameters.js';
 import { PORT_OPTIONS } from '../hca/common/port-options.js';
-import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
-import { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
+import type { HcaDevice, HcaDriver, HcaParameters } from '../hca/index.js';
+import type { HostNode, LoopCalls } from '../host/index.js';
+import { HcaNode } from '../kit/hca-node.js';
+import type { Fabric } from './fabric.js';
 import type { JoinedGroup } from './join-group.js';
-import { virtualCalls } from './virtual-calls.js';
+import { MEMORY_PORT_COUNTERS, MemoryPort } from './memory-port.js';
+import { type VirtualClock, VirtualTimer } from './virtual-clock.js';
 
 export interface MockNodeOptions {
   /** IP addresses in text, of the fabric's own making; the first one is the default. */
@@ -179,4 +179,20 @@ export class MockNode implements HostNode {
   close(): Promise<void> {
     return this.device.close();
   }
+}
+
+// How an event loop in virtual time calls a task later: in a step of its own, at the same time.
+
+/** All microtasks of a step run before the next one: there is no need to tell them apart. */
+function virtualCalls(clock: VirtualClock): LoopCalls {
+  const soon = (task: () => void) => (): void => void clock.soon(task);
+  return {
+    microtask: soon,
+    lastMicrotask: soon,
+    turn: (task) => {
+      const step = new VirtualTimer(clock, task);
+      return { request: () => step.arm(clock.now()), cancel: () => step.close() };
+    },
+    timer: (_, onDeadline) => new VirtualTimer(clock, onDeadline),
+  };
 }

@@ -1,8 +1,113 @@
 /** A verbs device of this process: the device, its driver, and what keeps the process alive. */
-import type { Logger, Scheduler, Timers } from '../../core/spi/index.js';
-import { type HostNode, ProcessHoldCounter, SystemRandom, monotonicClock } from '../host/index.js';
+import {
+  type Clock,
+  type Logger,
+  type Scheduler,
+  type Timers,
+  TimerWheel,
+} from '../../core/spi/index.js';
+import { HandlerPacer } from '../hca/pacing/index.js';
+import {
+  EventLoop,
+  type HostNode,
+  monotonicClock,
+  ProcessHoldCounter,
+  SystemRandom,
+} from '../host/index.js';
 import { VerbsDevice, type VerbsDeviceOptions } from './device.js';
-import { VerbsDriver } from './driver.js';
+
+// The pump of a verbs device: runs what came through its descriptors, its timers and deferred
+// tasks, one at a time, in the order in which they came, never inside a call of the consumer's. The
+// kernel moves the bytes; all that is driven here is handlers.
+
+/** Tasks of one turn: then the event loop has its own, so that no descriptor starves. */
+const MAX_TASKS = 1024;
+
+export class VerbsDriver implements Scheduler {
+  /** A start outside of the pump asks for one, which arms the real timer. */
+  readonly timers: TimerWheel;
+  private readonly loop: EventLoop;
+  private readonly handlers = new HandlerPacer();
+  private tasks: (() => void)[] = [];
+  /** Those that are being run, and how many of them have been. */
+  private due: readonly (() => void)[] = [];
+  private done = 0;
+  private isPumping = false;
+  private isClosed = false;
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {
+    this.timers = new TimerWheel(clock.now(), () => this.requestPump());
+    this.loop = new EventLoop(clock, {
+      pump: (_, goesOn) => this.pump(goesOn),
+      nextDeadlineUs: () => (this.isClosed ? Infinity : this.timers.nextDeadlineUs()),
+    });
+  }
+
+  /** Runs a handler or a task in the pump under way, or in one at the end of the present task. */
+  defer(task: () => void): void {
+    this.tasks.push(task);
+    this.requestPump();
+  }
+
+  mayStart(): boolean {
+    const { handlers } = this;
+    return handlers.startsUnseen() || handlers.startsAt(this.clock.now());
+  }
+
+  setProcessHold(alive: boolean): void {
+    this.loop.setProcessHold(alive);
+  }
+
+  /** What is deferred already still runs; timers do not. */
+  close(): void {
+    this.isClosed = true;
+    this.requestPump();
+  }
+
+  private requestPump(): void {
+    if (!this.isPumping) this.loop.request();
+  }
+
+  /** True when there is more to do. */
+  private pump(goesOn: boolean): boolean {
+    this.isPumping = true;
+    try {
+      const nowUs = this.clock.now();
+      if (!this.isClosed) this.guard(() => this.timers.advance(nowUs));
+      if (this.hasTasks && this.handlers.begins(nowUs, goesOn)) this.runTasks();
+    } finally {
+      this.isPumping = false;
+    }
+    return this.hasTasks;
+  }
+
+  private get hasTasks(): boolean {
+    return this.done < this.due.length || this.tasks.length > 0;
+  }
+
+  private runTasks(): void {
+    for (let rest = MAX_TASKS; rest > 0; rest--) {
+      if (this.done === this.due.length) {
+        this.due = this.tasks;
+        this.tasks = [];
+        this.done = 0;
+      }
+      this.guard(this.due[this.done++]!);
+      if (!this.hasTasks || !this.mayStart()) return;
+    }
+  }
+
+  private guard(task: () => void): void {
+    try {
+      task();
+    } catch (error) {
+      this.logger.error('a handler threw', { error });
+    }
+  }
+}
 
 export type VerbsNodeOptions = Omit<VerbsDeviceOptions, 'pump' | 'time' | 'onClosed'>;
 

@@ -1,8 +1,48 @@
 /** The three processes: two that share the array, and one elsewhere that writes it. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Ia } from 'dapl';
+import { type Ia, type Lmr, MemPrivileges, type Pz } from 'dapl';
 import { connect, listen, type Remote } from 'dapl/flow';
-import { HEADER_BYTES, MIB, numberAt, READ, shareArray, sumOf, WRITTEN } from './layout.js';
+
+// What the memory holds: words that count rounds, and behind them the numbers.
+
+/** In front of the numbers, a page: peers have no access to it. */
+const HEADER_BYTES = 4096;
+const MIB = 1 << 20;
+/** Rounds that are complete, and those that have been added up. */
+const WRITTEN = 0;
+const READ = 1;
+
+interface SharedArray {
+  /** Of WRITTEN and READ. */
+  readonly rounds: Int32Array;
+  readonly numbers: Float32Array;
+  readonly lmr: Lmr;
+}
+
+/** The same memory for every process of the user that asks for that name. */
+function shareArray(ia: Ia, pz: Pz, name: string, mib: number): SharedArray {
+  const lmr = ia.allocate(HEADER_BYTES + mib * MIB, {
+    pz,
+    shared: name,
+    privileges: MemPrivileges.ALL,
+  });
+  const { buffer, byteOffset } = lmr.bytes;
+  return {
+    rounds: new Int32Array(buffer, byteOffset, 2),
+    numbers: new Float32Array(buffer, byteOffset + HEADER_BYTES, (mib * MIB) / 4),
+    lmr,
+  };
+}
+
+/** What the writer puts at each place in a round, which a reader can tell from any other. */
+function numberAt(index: number, round: number): number {
+  return (index % 1024) + round;
+}
+
+/** Of all numbers in a round; each is an integer, so the sum is exact. */
+function sumOf(count: number, round: number): number {
+  return (count / 1024) * ((1023 * 1024) / 2) + count * round;
+}
 
 export interface Place {
   readonly name: string;

@@ -10,7 +10,7 @@ import type { ReceivedPacket } from '../../providers/hca/common/received-packet.
 import type { SoftSharedReceiveQueue } from '../../providers/hca/srq/shared-receive-queue.js';
 import { UcQueuePair } from '../../providers/hca/uc/queue-pair.js';
 import { UdQueuePair } from '../../providers/hca/ud/queue-pair.js';
-import { dethQkey } from '../../providers/hca/wire/deth.js';
+import { dethQkey } from '../../providers/hca/wire/extended-headers.js';
 import { OPERATION } from '../../core/spi/wire/opcode.js';
 import { OPERATION_OF } from '../../core/spi/wire/packet-layout.js';
 import { psnDiff } from '../../providers/hca/wire/psn.js';

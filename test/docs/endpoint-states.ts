@@ -7,7 +7,7 @@ import {
   type EpStateName,
   type Legality,
 } from '../../core/dat/endpoint/states.js';
-import { EP_ATTRIBUTE_FIELDS, EP_FIELDS } from '../../core/dat/endpoint/modify-table.js';
+import { EP_ATTRIBUTE_FIELDS, EP_FIELDS } from '../../core/dat/endpoint/modify.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
 
 const SIGNS: Readonly<Record<Legality, string>> = {

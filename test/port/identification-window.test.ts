@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { HostNumbers, PeerNumbers } from '../../providers/softroce/dgram/identification-window.js';
+import { HostNumbers, PeerNumbers } from '../../providers/softroce/dgram/identification.js';
 
 /** A peer that has proved to count from its host's counter, and the last number it used. */
 function counting(from: number): { numbers: PeerNumbers; host: HostNumbers; last: number } {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { sdp, type SdpOptions, type TapEvent } from '../../samples/ulp/sdp/index.js';
-import { ipBytes } from '../../samples/ulp/sdp/transport/ip-bytes.js';
+import { ipBytes } from '../../samples/ulp/sdp/transport/hellos.js';
 import { emitHello, emitHelloAck } from '../../samples/ulp/sdp/wire/index.js';
 import { End, pattern, timeOf } from '../unit/samples/ulp/sdp/scene.js';
 import { writePcap } from '../guest/pcap.js';

@@ -7,8 +7,53 @@ import {
   type EventEndpoint,
 } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
-import { asyncEventRow } from './async-event-table.js';
 import type { IaCore } from './adapter-state.js';
+
+// Events of device, queue pairs and queues → asynchronous errors of DAT: a table (DAT facts 3.4).
+// Where we leave dapl: what is no error only goes to the log, a queue pair's last receive and a
+// shared queue's low watermark are not called broken endpoints, and `reason` is filled in.
+
+/** Without `reason` and `breaks` an event is no error of adapter or endpoint: a line in the log. */
+export interface AsyncEventRow {
+  /** For people. */
+  readonly sentence: string;
+  /** AsyncErrorReason.IA: the adapter has an error, ASYNC_IA_CATASTROPHIC. */
+  readonly reason?: number;
+  /** The endpoint is broken by it: ASYNC_EP_BROKEN. */
+  readonly breaks?: true;
+}
+
+const { CATASTROPHIC, OTHER } = AsyncErrorReason.IA;
+type Name = keyof typeof AsyncEventType;
+const breaks = true;
+
+/** Those of an EVD and of a shared receive queue are reported by these themselves. */
+export const ASYNC_EVENTS: Readonly<Record<Name, AsyncEventRow>> = {
+  CQ_ERR: { sentence: 'the completion queue overran; its endpoints are broken' },
+  QP_FATAL: { sentence: 'the queue pair failed', breaks },
+  QP_REQ_ERR: { sentence: 'the peer sent a request that breaks the protocol', breaks },
+  QP_ACCESS_ERR: { sentence: 'the peer reached for memory that it was not granted', breaks },
+  COMM_EST: { sentence: 'data has arrived before the connection was established' },
+  SQ_DRAINED: { sentence: 'the send queue is drained' },
+  PATH_MIG: { sentence: 'the path has migrated' },
+  PATH_MIG_ERR: { sentence: 'the path could not migrate' },
+  DEVICE_FATAL: { sentence: 'the device is gone', reason: CATASTROPHIC },
+  PORT_ACTIVE: { sentence: 'the port is active' },
+  PORT_ERR: { sentence: 'the port is down', reason: OTHER },
+  LID_CHANGE: { sentence: 'the local identifier has changed', reason: OTHER },
+  PKEY_CHANGE: { sentence: 'the partition keys have changed', reason: OTHER },
+  SM_CHANGE: { sentence: 'the subnet manager has changed', reason: OTHER },
+  SRQ_ERR: { sentence: 'the shared receive queue failed' },
+  SRQ_LIMIT_REACHED: { sentence: 'fewer receives are left than the low watermark' },
+  QP_LAST_WQE_REACHED: { sentence: 'the last receive from the shared queue is done' },
+  CLIENT_REREGISTER: { sentence: 'the subnet manager asks to register again' },
+  GID_CHANGE: { sentence: 'the addresses of the port have changed' },
+};
+
+/** The row of an event; undefined for an unknown number. */
+function asyncEventRow(event: AsyncEventType): AsyncEventRow | undefined {
+  return ASYNC_EVENTS[nameOf(AsyncEventType, event) as Name];
+}
 
 /** Why an event of a queue pair breaks its connection; undefined if it does not. */
 export function breakReasonOf(event: AsyncEventType): string | undefined {

@@ -9,7 +9,7 @@ import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
 import { isRequestGone } from '../endpoint/outcomes.js';
-import { checkService, serviceText } from '../endpoint/service.js';
+import { checkService, serviceText } from '../endpoint/connect-options.js';
 import { EP_STATES, stateAdvice } from '../endpoint/states.js';
 import { checkOptions, checkPrivateData } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';

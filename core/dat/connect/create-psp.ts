@@ -5,7 +5,7 @@ import { BOOLEAN, optional } from '../../spi/checks/index.js';
 import { checkOneOf, checkOptions, checkValue, invalid } from '../../errors/guards.js';
 import { requireCapability } from '../common/unsupported.js';
 import { listenersOf } from './listening.js';
-import { checkService } from '../endpoint/service.js';
+import { checkService } from '../endpoint/connect-options.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';

@@ -1,7 +1,7 @@
 /** Making reserved service points. */
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import { checkService } from '../endpoint/service.js';
+import { checkService } from '../endpoint/connect-options.js';
 import { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
 import { listen } from './listen.js';

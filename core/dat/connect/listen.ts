@@ -1,7 +1,7 @@
 /** A service point on an event dispatcher that is given, or private to it. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import type { IaCore } from '../common/adapter-state.js';
-import type { Service } from '../endpoint/service.js';
+import type { Service } from '../endpoint/connect-options.js';
 import type { ServicePoint, ServicePointInit } from './service-point.js';
 
 const REQUESTS_QLEN = 64;

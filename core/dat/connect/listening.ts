@@ -3,7 +3,7 @@
  * service point to another by this.
  */
 import type { CmModule } from '../../spi/index.js';
-import type { Service } from '../endpoint/service.js';
+import type { Service } from '../endpoint/connect-options.js';
 import type { ServicePoint } from './service-point.js';
 
 const byModule = new WeakMap<CmModule, Map<Service, ServicePoint>>();

@@ -4,7 +4,7 @@ import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
-import type { ServiceOptions } from '../endpoint/service.js';
+import type { ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createPspAny` takes. */

@@ -2,7 +2,7 @@
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
-import type { ServiceOptions } from '../endpoint/service.js';
+import type { ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
 /** What `ia.createRsp` takes. */

@@ -15,7 +15,12 @@ import { type CmListener, type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { Cr } from './cr.js';
 import type { Ep } from '../endpoint/ep.js';
-import { connQualOf, type Service, serviceIdFor, serviceText } from '../endpoint/service.js';
+import {
+  connQualOf,
+  type Service,
+  serviceIdFor,
+  serviceText,
+} from '../endpoint/connect-options.js';
 import { invalid } from '../../errors/guards.js';
 import {
   begin,

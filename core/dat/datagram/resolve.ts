@@ -11,7 +11,7 @@ import {
   serviceIdOf,
 } from '../../spi/index.js';
 import { checkAddressed } from '../common/ip-address.js';
-import { CONN_QUAL } from '../endpoint/service.js';
+import { CONN_QUAL } from '../endpoint/connect-options.js';
 import { checkPrivateData } from '../../errors/guards.js';
 import { ANYTHING, POSITIVE, SIGNAL, optional } from '../../spi/checks/index.js';
 import { notSupported } from '../common/unsupported.js';

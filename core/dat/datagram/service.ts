@@ -11,7 +11,7 @@ import {
 import { checkFields, checkPrivateData } from '../../errors/guards.js';
 import { FUNCTION, integer, optional, showAs } from '../../spi/checks/index.js';
 import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
-import { CONN_QUAL } from '../endpoint/service.js';
+import { CONN_QUAL } from '../endpoint/connect-options.js';
 import type { UdEp } from './endpoint.js';
 import { nextHandleId } from '../common/handle.js';
 import { notSupported } from '../common/unsupported.js';

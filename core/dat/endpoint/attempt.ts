@@ -3,11 +3,10 @@ import type { ConnectionCause } from '../../evd/index.js';
 import type { CmConnection, CmEvent } from '../../spi/index.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { EpAttributes } from './attributes.js';
-import type { ConnectTarget } from './connect-options.js';
+import type { ConnectTarget, Service } from './connect-options.js';
 import type { EpEvents } from './events.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
-import type { Service } from './service.js';
 import type { EpStateName } from './states.js';
 
 /** What an event of the connection carries. */

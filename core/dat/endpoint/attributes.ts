@@ -4,7 +4,7 @@ import type { DeviceAttributes } from '../../spi/index.js';
 import { CompletionFlags, Qos } from '../common/constants.js';
 import { type EpQueueAttributes, ownRequests } from '../work/attributes.js';
 import { checkCompletionFlags } from './completion-flags.js';
-import { WATERMARK } from './watermarks.js';
+import { WATERMARK } from './endpoint-state.js';
 import { checkInteger, checkOptions, checkValue, invalid } from '../../errors/guards.js';
 import { checkValues, integer, isInteger, kindOf, oneOf, show } from '../../spi/checks/index.js';
 

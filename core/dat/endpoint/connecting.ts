@@ -6,13 +6,13 @@ import { checkOneOf } from '../../errors/guards.js';
 import { Symbolic, type TraceFields } from '../common/trace.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
 import {
-  type CheckedConnectOptions,
   checkDupOptions,
+  type CheckedConnectOptions,
   type DupConnectOptions,
+  serviceIdFor,
 } from './connect-options.js';
 import { isRequestGone } from './outcomes.js';
 import type { EpRecord } from './endpoint-state.js';
-import { serviceIdFor } from './service.js';
 
 /** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
 export function beginConnect(record: EpRecord, operation: string, fields: TraceFields): string {

@@ -5,9 +5,10 @@
  * waits for the consumer to dequeue.
  */
 import { toDatError } from '../../errors/index.js';
-import { type CmConnection, type CmEvent } from '../../spi/index.js';
-import { NO_ROW } from '../../spi/internal/index.js';
-import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
+import { type CmConnection, type CmEvent, nameOf } from '../../spi/index.js';
+import { type FlightLog, NO_ROW } from '../../spi/internal/index.js';
+import { changeHold, hasRef, HOLD } from '../../spi/time/hold.js';
+import { type BreakReason, breakReason } from '../work/break-causes.js';
 import {
   Attempt,
   type AttemptListener,
@@ -15,12 +16,48 @@ import {
   type Ending,
   type EpPorts,
 } from './attempt.js';
-import { type BreakReason, breakReason } from '../work/break-causes.js';
-import type { ConnectTarget } from './connect-options.js';
+import type { ConnectTarget, Service } from './connect-options.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
-import type { Service } from './service.js';
-import { EP_TRANSITIONS, type EpInitialState, type EpStateName, type EpTrigger } from './states.js';
-import { noteTransition, transitionLines, type TransitionReason } from './transitions.js';
+import {
+  EP_TRANSITIONS,
+  type EpInitialState,
+  EpState,
+  type EpStateName,
+  type EpTrigger,
+} from './states.js';
+
+// The transitions of an endpoint, as rows of the adapter's flight log, and in words.
+
+/** Why a state is another: a trigger, or a call that came to nothing. */
+type TransitionReason = EpTrigger | 'connect threw' | 'accept threw';
+
+const REASONS: readonly TransitionReason[] = [
+  ...(Object.keys(EP_TRANSITIONS) as EpTrigger[]),
+  'connect threw',
+  'accept threw',
+];
+/** How many of an endpoint's last ones are told. */
+const TRANSITIONS = 32;
+
+/** @returns the endpoint's last row from now on */
+function noteTransition(
+  log: FlightLog,
+  last: number,
+  nowUs: number,
+  from: EpStateName,
+  to: EpStateName,
+  why: TransitionReason,
+): number {
+  return log.add(last, nowUs, REASONS.indexOf(why), EpState[from], EpState[to]);
+}
+
+/** Those up to the row `last`, oldest first. */
+function transitionLines(log: FlightLog, last: number): string[] {
+  return log.read(last, TRANSITIONS).map(({ timeUs, event, a, b }) => {
+    const [from, to] = [nameOf(EpState, a), nameOf(EpState, b)];
+    return `${Math.round(timeUs)} us ${from} -> ${to} (${REASONS[event]})`;
+  });
+}
 
 const EMPTY = new Uint8Array(0);
 

@@ -5,25 +5,58 @@
  */
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
+import { isInteger, kindOf } from '../../spi/checks/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
+import type { IaCore } from '../common/adapter-state.js';
 import { begin, endedError } from '../common/handle.js';
 import type { TraceFields } from '../common/trace.js';
-import type { IaCore } from '../common/adapter-state.js';
 import { OUT_OF } from '../common/unsupported.js';
+import { breakReason, causeOfEvent } from '../work/break-causes.js';
+import { EpCounters } from '../work/counters.js';
 import type { PostingEndpoint } from '../work/posting.js';
-import type { EpQueuesListener } from '../work/queues-init.js';
-import { EpQueues } from '../work/queues.js';
+import { EpQueues, type EpQueuesListener } from '../work/queues.js';
 import type { ConnectionEventDetails, EpPorts } from './attempt.js';
 import type { EpAttributes } from './attributes.js';
-import { breakReason, causeOfEvent } from '../work/break-causes.js';
 import { EpConnection } from './connection.js';
-import { EpCounters } from '../work/counters.js';
 import { EpEvents, type EpEventsOwner } from './events.js';
 import { EpKeepAlive } from './keep-alive.js';
 import type { ConnectionEventName } from './outcomes.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality, stateAdvice } from './states.js';
 import type { EpInit } from './types.js';
-import { EpWatermarks, type WatermarkActions } from './watermarks.js';
+
+// High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one tells
+// once per setting; the hard one breaks the connection.
+
+/** What passing a mark leads to. */
+interface WatermarkActions {
+  onSoft(count: number, mark: number): void;
+  onHard(count: number, mark: number): void;
+}
+
+class EpWatermarks {
+  /** @param soft, hard Infinity when it is not armed */
+  constructor(
+    public soft: number,
+    readonly hard: number,
+    private readonly actions: WatermarkActions,
+  ) {}
+
+  /** The endpoint holds that many receives now. */
+  look(count: number): void {
+    if (count > this.soft) {
+      const mark = this.soft;
+      this.soft = Infinity;
+      this.actions.onSoft(count, mark);
+    }
+    if (count > this.hard) this.actions.onHard(count, this.hard);
+  }
+}
+
+/** A count, or Infinity: no mark (DAT_WATERMARK_INFINITE). */
+export const WATERMARK = kindOf<number>(
+  'an integer from 0 on, or Infinity',
+  (value) => value === Infinity || isInteger(value, 0, Infinity),
+);
 
 /** One object an endpoint: its parts see it as their ports, and there are no closures. */
 export class EpRecord

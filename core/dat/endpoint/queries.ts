@@ -1,11 +1,10 @@
 /** What can be asked of an endpoint: parameters, status, receives; and marks that tell. */
 import { ipFromGid } from '../../spi/index.js';
 import { type Facts, hex } from '../../spi/checks/index.js';
-import type { EpRecord } from './endpoint-state.js';
-import { connQualOf, serviceIdFor } from './service.js';
+import { type EpRecord, WATERMARK } from './endpoint-state.js';
+import { connQualOf, serviceIdFor } from './connect-options.js';
 import { EpState } from './states.js';
 import type { EpParameters, EpReceives, EpStatus } from './types.js';
-import { WATERMARK } from './watermarks.js';
 import { checkValue } from '../../errors/guards.js';
 
 export function query(record: EpRecord): EpParameters {

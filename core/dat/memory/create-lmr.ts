@@ -1,14 +1,19 @@
 /** Making memory regions: of memory that is there, allocated, or a file's. */
-import { spiCall } from '../../errors/index.js';
-import { Access, type Device, type MemoryRegion } from '../../spi/index.js';
+import { checkInteger, invalid } from '../../errors/guards.js';
+import { DatError, type DatSubtype, type DatType, spiCall } from '../../errors/index.js';
+import {
+  Access,
+  type Device,
+  type MemoryRegion,
+  type ProtectionDomain,
+  type Random,
+  randomIova,
+} from '../../spi/index.js';
+import type { IaCore } from '../common/adapter-state.js';
 import type { MemTypeName } from '../common/constants.js';
-import { checkInteger } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { accessOf } from '../common/privileges.js';
-import type { IaCore } from '../common/adapter-state.js';
 import { notSupported, OUT_OF } from '../common/unsupported.js';
-import { registerAtRandom } from './iova.js';
-import { Lmr } from './lmr.js';
 import {
   type AllocateOptions,
   type CheckedLmrOptions,
@@ -20,9 +25,114 @@ import {
   type MapFileOptions,
   privilegesText,
 } from './lmr-options.js';
-import { checkMemory } from './memory-source.js';
+import { Lmr } from './lmr.js';
 import { shareMemory } from './shared-memory.js';
-import { checkRegistrable, mostRegionBytes } from './view-limit.js';
+import { checkRegistrable, checkViewable, mostRegionBytes } from './view-limit.js';
+
+// What may be registered. A device keeps the address of registered memory, so memory that can move,
+// shrink, go away, or that is shared with unrelated data, is refused with the reason.
+
+/**
+ * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is welcome: other threads
+ * see what peers write, with no more order than threads have among themselves.
+ */
+function checkMemory(operation: string, position: number, memory: unknown): Uint8Array {
+  if (memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer) {
+    checkViewable(operation, memory.byteLength);
+    return checkMemory(operation, position, isDetached(memory) ? undefined : wrap(memory));
+  }
+  if (!ArrayBuffer.isView(memory)) {
+    const why =
+      'an ArrayBuffer, a SharedArrayBuffer or a view of one (attached: not transferred away)';
+    throw invalid(operation, position, 'memory', memory, why);
+  }
+  checkViewable(operation, memory.byteLength);
+  const refuse = (why: string, hint: string, code: DatType = 'DAT_INVALID_PARAMETER'): DatError =>
+    new DatError(code, {
+      ...(code === 'DAT_INVALID_PARAMETER' && {
+        subtype: `DAT_INVALID_ARG${position}` as DatSubtype,
+      }),
+      operation,
+      message: `memory ${why}`,
+      hint,
+      value: memory,
+    });
+  const { buffer } = memory;
+  if (isDetached(buffer)) {
+    throw refuse('is detached: its ArrayBuffer was transferred', 'register before transferring');
+  }
+  if (isElastic(buffer)) {
+    throw refuse('is resizable: its bytes may vanish while a peer writes', 'use a fixed length');
+  }
+  if (memory.byteLength === 0) {
+    throw refuse('has 0 bytes', 'register 1 byte at least', 'DAT_LENGTH_ERROR');
+  }
+  if (isPooled(memory, buffer)) {
+    throw refuse(
+      `is ${memory.byteLength} bytes of Node's shared pool of ${buffer.byteLength}`,
+      'use ia.allocate() or Buffer.allocUnsafeSlow()',
+    );
+  }
+  return new Uint8Array(buffer, memory.byteOffset, memory.byteLength);
+}
+
+/**
+ * Node 20 has no `ArrayBuffer.prototype.detached`; a detached one has no bytes and takes no view.
+ */
+function isDetached(buffer: ArrayBufferLike): boolean {
+  if (buffer instanceof SharedArrayBuffer || buffer.byteLength !== 0) return false;
+  try {
+    return wrap(buffer).byteLength !== 0;
+  } catch {
+    return true;
+  }
+}
+
+/** Its length may change: a resizable ArrayBuffer, a growable SharedArrayBuffer. */
+function isElastic(buffer: ArrayBufferLike): boolean {
+  const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
+  return resizable === true || growable === true;
+}
+
+function wrap(buffer: ArrayBufferLike): Uint8Array {
+  return new Uint8Array(buffer);
+}
+
+/** What a slab of small Buffers has: from Node 26 on a little more than Buffer.poolSize. */
+const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
+
+/** A small Buffer that is a part of a slab: its neighbours belong to other code. */
+function isPooled(memory: ArrayBufferView, buffer: ArrayBufferLike): boolean {
+  return (
+    Buffer.isBuffer(memory) &&
+    memory.byteLength < buffer.byteLength &&
+    buffer.byteLength <= POOL_BYTES
+  );
+}
+
+// Registration at an address that tells a peer nothing.
+
+/** The address does not agree with the memory; the library knows no address but the memory's. */
+const REFUSALS: ReadonlySet<unknown> = new Set(['EINVAL', 'EOPNOTSUPP']);
+
+/**
+ * Registers at a random address; where the device wants address and memory to agree within a page,
+ * or knows no other than the memory's own, at the provider's choice.
+ * @throws SpiError
+ */
+function registerAtRandom(
+  pd: ProtectionDomain,
+  bytes: Uint8Array,
+  access: number,
+  random: Random,
+): MemoryRegion {
+  try {
+    return pd.registerMemory(bytes, access, randomIova(random));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && REFUSALS.has(error.code))) throw error;
+    return pd.registerMemory(bytes, access);
+  }
+}
 
 /** Memory that `createLmr` takes. */
 export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;

@@ -2,23 +2,67 @@
  * Remote memory region (dat_rmr): a window that grants peers a part of a region, given and taken
  * back in the order of an endpoint's requests.
  */
-import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { EventAdapter as Ia } from '../../evd/index.js';
+import { EvdFlags, type EventAdapter as Ia } from '../../evd/index.js';
+import { showAs } from '../../spi/checks/index.js';
 import { type MemoryWindow, nextRkey, WrOpcode } from '../../spi/index.js';
-import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
-import { Ep } from '../endpoint/ep.js';
-import { checkBind } from './bind-posts.js';
-import type { BindWork } from '../work/binds.js';
-import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
-import type { Lmr } from '../memory/lmr.js';
-import { privilegesText } from '../memory/lmr-options.js';
-import type { Pz } from '../memory/pz.js';
-import { RmrBinding } from '../work/rmr-binding.js';
-import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
-import type { LmrSegment } from '../memory/segment.js';
+import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
 import { Symbolic } from '../common/trace.js';
+import type { EpRecord } from '../endpoint/endpoint-state.js';
+import { Ep } from '../endpoint/ep.js';
+import { privilegesText } from '../memory/lmr-options.js';
+import type { Lmr } from '../memory/lmr.js';
+import type { Pz } from '../memory/pz.js';
+import type { LmrSegment } from '../memory/segment.js';
+import { type BindWork, RmrBinding } from '../work/binds.js';
+import { checkCookie, checkFlags } from '../work/post-checks.js';
+import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
+
+/** Posting of binds: what `rmr.bind` and `rmr.unbind` do on an endpoint. */
+const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
+
+/**
+ * Whether a bind may be posted now, with room for so many entries.
+ * @throws DatError
+ */
+function checkBind(
+  record: EpRecord,
+  operation: string,
+  cookie: number,
+  flags: number,
+  entries: number,
+): void {
+  record.assertLive(operation);
+  record.checkLegal(operation, 'bindRmr');
+  checkCookie(operation, cookie);
+  const unsignalled = record.attributes.requestCompletionFlags & UNSIGNALLED;
+  checkFlags(operation, flags, SUPPRESS | BARRIER_FENCE | unsignalled);
+  checkBindEvd(record, operation);
+  const { sends } = record.queues;
+  if (sends.free < entries) record.takeInCompletions();
+  if (sends.free >= entries) return;
+  throw new DatError('DAT_INSUFFICIENT_RESOURCES', {
+    subtype: 'DAT_RESOURCE_CREDITS',
+    operation,
+    message: `it takes ${entries} entries of the request queue; ${sends.free} are free`,
+    hint: 'wait for completions, or ask for more in the endpoint attributes',
+    value: sends.free,
+  });
+}
+
+function checkBindEvd({ init }: EpRecord, operation: string): void {
+  const { requestEvd } = init;
+  if ((requestEvd.streams & EvdFlags.RMR_BIND) !== 0) return;
+  throw new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_EP_EVD_REQUEST',
+    operation,
+    message: `event dispatcher ${requestEvd.id} of the endpoint was made without EvdFlags.RMR_BIND`,
+    hint: 'give the endpoint a requestEvd whose streams have EvdFlags.RMR_BIND',
+    value: requestEvd,
+  });
+}
 
 /** What may use a window: any endpoint of its zone, or the one that it was bound through. */
 export type RmrScope = 'PZ' | 'EP';

@@ -7,8 +7,7 @@ import type { Pz } from '../memory/pz.js';
 import type { EpQueueAttributes } from './attributes.js';
 import type { EpCounters } from './counters.js';
 import type { EntryRing } from './entry-ring.js';
-import type { EpQueues } from './queues.js';
-import type { SharedReceives } from './queues-init.js';
+import type { EpQueues, SharedReceives } from './queues.js';
 
 /** An endpoint that connects, as far as posting looks at it. */
 export interface PostingEndpoint {

@@ -1,7 +1,7 @@
 /** The queue pair of one life of an endpoint: plain, on a shared receive queue, or an initiator. */
 import { Access, QpState, QpType, type QueuePair } from '../../spi/index.js';
 import { ownRequests, sendIov } from './attributes.js';
-import type { EpQueuesInit } from './queues-init.js';
+import type { EpQueuesInit } from './queues.js';
 
 /** What peers may do through the queue pair; what they may reach is up to each memory region. */
 export const EP_ACCESS =

@@ -3,26 +3,40 @@
  * takes in their completions. `ep.reset()` ends it and starts another with a fresh queue pair
  * number, so that a late completion can never be taken for one of the next life.
  */
-import {
-  type CompletionView,
-  type DatEvent,
-  type Evd,
-  type EventBatch,
-  type EventEndpoint,
+import type {
+  CompletionOwners,
+  CompletionView,
+  DatEvent,
+  Evd,
+  EventBatch,
+  EventEndpoint,
 } from '../../evd/index.js';
-import { CQE, QpState, SQE, WcFlags, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
+import {
+  type AsyncEventType,
+  type CompletionQueue,
+  CQE,
+  type Device,
+  type ProtectionDomain,
+  QpState,
+  type SharedReceiveQueue,
+  SQE,
+  WcFlags,
+  WcStatus,
+  WrFlags,
+  WrOpcode,
+  type XrcDomain,
+} from '../../spi/index.js';
 import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
-import { sendIov } from './attributes.js';
+import { type EpQueueAttributes, sendIov } from './attributes.js';
 import { EpBinds } from './binds.js';
-import { causeOfCompletion, unansweredProbe } from './break-causes.js';
+import { type BreakReason, causeOfCompletion, unansweredProbe } from './break-causes.js';
 import type { EpCounters } from './counters.js';
 import { Slot } from './entry-ring.js';
-import { EpLeftovers } from './retired-completions.js';
 import { endpointQueuePair } from './queue-pair.js';
 import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
-import type { EpQueuesInit, EpQueuesListener, SharedReceives } from './queues-init.js';
 import type { RequestSpec } from './request-specs.js';
+import { EpLeftovers } from './retired-completions.js';
 
 const U32 = 2 ** 32;
 
@@ -238,4 +252,45 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     this.ownBinds?.discard();
     super.discard();
   }
+}
+
+// What one life of an endpoint's queue pair is made of, and whom it tells.
+
+/** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
+export interface EpQueuesListener {
+  /** A receive has succeeded; it is about to become dequeuable. */
+  onReceived(): void;
+  readonly connection: {
+    /** A request or receive has failed by itself: not flushed. */
+    onFailed(reason: BreakReason): void;
+    /** Entries have been reclaimed. */
+    onReclaimed(): void;
+  };
+}
+
+/** A shared receive queue, as the queues that receive from it see it. */
+export interface SharedReceives {
+  readonly id: number;
+  readonly queue: SharedReceiveQueue;
+  /** `reclaim`: a completion names the slot. Returns false when it is not posted. */
+  readonly slots: { reclaim(slot: number): boolean };
+}
+
+/** What one life is made of. */
+export interface EpQueuesInit {
+  /** Named by its completions. */
+  readonly ep: EventEndpoint;
+  readonly device: Device;
+  readonly owners: CompletionOwners;
+  readonly pd: ProtectionDomain;
+  readonly requestCq: CompletionQueue;
+  readonly recvCq: CompletionQueue;
+  readonly attributes: EpQueueAttributes;
+  /** Receives come from here instead of a queue of the endpoint's own. */
+  readonly srq: SharedReceives | undefined;
+  /** An XRC initiator's: it makes the queue pair, which has no receives. */
+  readonly xrc: XrcDomain | undefined;
+  readonly counters: EpCounters;
+  readonly onQueuePairEvent: (event: AsyncEventType) => void;
+  readonly listener: EpQueuesListener;
 }

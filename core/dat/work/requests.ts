@@ -14,8 +14,15 @@ import {
   RemoteSegment,
   type Segments,
 } from '../memory/segment.js';
-import { badArgument, positionOf } from './post-arguments.js';
-import { checkCookie, checkFlags, checkSegments, checkU32, checkOperand } from './post-checks.js';
+import {
+  badArgument,
+  checkCookie,
+  checkFlags,
+  checkOperand,
+  checkSegments,
+  checkU32,
+  positionOf,
+} from './post-checks.js';
 import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 

@@ -3,12 +3,21 @@
  * receivers of all of them. Which target QP lives how long is the XRC module's business; this is
  * one adapter's hold on the domain, and its events come on the adapter's asynchronous EVD.
  */
+import {
+  checkInteger,
+  checkOneOf,
+  checkOptions,
+  checkPrivateData,
+  checkValue,
+} from '../../errors/guards.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import {
   DatEventNumber,
+  EvdFlags,
   type EventAdapter as Ia,
   type XrcTargetEventName,
 } from '../../evd/index.js';
+import { OBJECT, showAs } from '../../spi/checks/index.js';
 import {
   AsyncEventType,
   type CmConnection,
@@ -20,23 +29,17 @@ import {
   type XrcTargetAttributes,
   type XrcTargetOwner,
 } from '../../spi/index.js';
-import { Cr } from '../connect/cr.js';
-import { epAttributes, type EpAttributeOptions } from '../endpoint/attributes.js';
-import { EP_ACCESS } from '../work/queue-pair.js';
-import type { EndpointMaker, EndpointOptions } from '../endpoint/endpoint-maker.js';
-import {
-  checkInteger,
-  checkOneOf,
-  checkOptions,
-  checkPrivateData,
-  checkValue,
-} from '../../errors/guards.js';
-import { OBJECT, showAs } from '../../spi/checks/index.js';
-import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
-import { createXrcSrq } from './create-srq.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
+import { Cr } from '../connect/cr.js';
+import { type EpAttributeOptions, epAttributes } from '../endpoint/attributes.js';
+import type { EndpointMaker, EndpointOptions } from '../endpoint/endpoint-maker.js';
+import { Pz } from '../memory/pz.js';
+import { srqAttributes } from '../srq/attributes.js';
+import { makerOfQueue } from '../srq/create-srq.js';
+import { EP_ACCESS } from '../work/queue-pair.js';
 import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
-import type { XrcSrq, XrcSrqOptions } from './srq.js';
+import { XrcSrq, type XrcSrqOptions } from './srq.js';
 
 /** What `domain.createInitiator` takes; an EVD that is not given is private. */
 export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;
@@ -292,4 +295,32 @@ function checkAttributes(operation: string, position: number, attributes: unknow
 function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOptions): XrcTargetOwner {
   checkOneOf(operation, 2, 'owner', owner, ['consumer', 'domain']);
   return owner;
+}
+
+/** Making shared receive queues of a domain. */
+function createXrcSrq(domain: XrcDomain, options: XrcSrqOptions): XrcSrq {
+  const operation = 'xrc.createSrq';
+  const { core, hold } = domain;
+  checkOptions(operation, 1, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'recvEvd']);
+  checkHandle(operation, Pz, 'PZ', options.pz, core);
+  const { pz, recvEvd } = options;
+  core.checkEvdOption(operation, 'recv', recvEvd);
+  const attributes = srqAttributes(operation, options, core.context.device.attributes);
+  const evd = recvEvd ?? core.newEvd(attributes.maxRecvDtos, EvdFlags.DTO);
+  const isPrivate = recvEvd === undefined;
+  const cq = evd.feed.cq;
+  const create = makerOfQueue(operation, pz, attributes, (init) =>
+    hold.createSharedReceiveQueue({ ...init, cq }),
+  );
+  const uses: (() => void)[] = [];
+  try {
+    // One by one: when the second fails, the first is ended.
+    uses.push(evd.feed.attach('THRESHOLD'));
+    uses.push(evd.feed.reserve(1));
+    return core.adopt(new XrcSrq(domain, core, pz, attributes, { evd, isPrivate, uses }, create));
+  } catch (error) {
+    for (const end of uses) end();
+    if (isPrivate) core.freePrivateEvd(evd);
+    throw error;
+  }
 }

@@ -3,19 +3,79 @@
  * and whose events nothing takes by itself, notifies its CNO of new events; which events, the
  * consumer finds by dequeueing from all EVDs of the CNO.
  */
-import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
-import { showAs } from '../../spi/checks/index.js';
+import { checkOptions, checkValue } from '../../errors/guards.js';
+import { DatError } from '../../errors/index.js';
+import { kindOf, show, showAs } from '../../spi/checks/index.js';
+import { changeHold, hasRef, HOLD } from '../../spi/time/hold.js';
 import { eventStream, type NotificationStream } from '../../stream/event-stream.js';
 import { traceCall } from '../common/api-trace.js';
-import { agentFailed, checkAgent, cnoInUse, cnoTimeout, deadCno, freedCno } from './checks.js';
-import { CnoHandle } from './handle.js';
-import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
-import type { EventSink, EventSource } from '../queue/event-sink.js';
-import type { EventNotifier as Evd } from '../events/event-objects.js';
 import { checkSignal, checkSubscriber, checkTimeout } from '../common/checks.js';
-import { checkOptions } from '../../errors/guards.js';
+import type { EventNotifier as Evd } from '../events/event-objects.js';
+import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../events/event.js';
+import type { EventSink, EventSource } from '../queue/event-sink.js';
+import { interruptedError, Waiter } from '../queue/waiter.js';
+import { CnoHandle } from './handle.js';
 import type { CnoHost } from './host.js';
-import { Waiter, interruptedError } from '../queue/waiter.js';
+import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
+
+/** What is wrong with a call on a CNO, as DatError. */
+function freedCno(operation: string): DatError {
+  return new DatError('DAT_INVALID_HANDLE', {
+    subtype: 'DAT_INVALID_HANDLE_CNO',
+    operation,
+    message: 'the CNO has been freed',
+  });
+}
+
+/** What a waiter gets when its CNO ends. */
+function deadCno(): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_CNO_DEAD',
+    operation: 'cno.wait',
+    message: 'the CNO has ended',
+  });
+}
+
+function cnoInUse(evds: number, waiters: number): DatError {
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_CNO_IN_USE',
+    operation: 'cno.free',
+    message: `${evds} EVDs notify this CNO, and ${waiters} waiters wait for it`,
+    value: { evds, waiters },
+    hint: 'evd.modifyCno(null), and let the waiters end, first',
+  });
+}
+
+/** DAT says QUEUE_EMPTY where an EVD says TIMEOUT_EXPIRED (DAT facts 1.2). */
+function cnoTimeout(timeoutMs: number): DatError {
+  return new DatError('DAT_QUEUE_EMPTY', {
+    operation: 'cno.wait',
+    message: `no EVD has notified within ${timeoutMs} ms`,
+    value: { timeoutMs },
+  });
+}
+
+/** @throws DatError DAT_INVALID_PARAMETER unless null or a function */
+function checkAgent(operation: string, agent: unknown): void {
+  checkValue(operation, 2, 'agent', agent, AGENT);
+}
+
+const AGENT = kindOf(
+  'a function or null',
+  (agent) => agent === null || typeof agent === 'function',
+);
+
+/** What the asynchronous EVD hears of an agent that throws. */
+function agentFailed(cno: Cno, cause: unknown): AsyncErrorEvent {
+  return {
+    type: 'async-error',
+    number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
+    object: cno,
+    reason: AsyncErrorReason.OTHER.OTHER,
+    message: `cno ${cno.id}: the agent has failed`,
+    cause,
+  };
+}
 
 /**
  * Called once, with the EVD that has notified (a hint; undefined after `cno.trigger()`), and then
@@ -378,4 +438,18 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     if (!this.host.logger.isDebugEnabled()) return;
     traceCall(this.host.logger, call, { cno: this.id, ...parameters });
   }
+}
+
+// A CNO as a parameter.
+
+/** @throws DatError DAT_INVALID_HANDLE unless null or a live CNO of the adapter */
+export function checkCno(operation: string, cno: unknown, host: CnoHost): void {
+  if (cno === null) return;
+  const refuse = (message: string): DatError => {
+    const subtype = 'DAT_INVALID_HANDLE_CNO';
+    return new DatError('DAT_INVALID_HANDLE', { subtype, operation, message, value: cno });
+  };
+  if (!(cno instanceof Cno)) throw refuse(`cno is ${show(cno)}; it must be a Cno or null`);
+  if (cno.isFreed) throw refuse(`cno ${cno.id} has been freed`);
+  if (!cno.belongsTo(host)) throw refuse(`cno ${cno.id} belongs to another interface adapter`);
 }

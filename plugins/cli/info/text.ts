@@ -1,6 +1,5 @@
 /** What `dapl info` prints for people. The GID that would be chosen has a star. */
 import type { DeviceDocument, InfoDocument, PortDocument } from './document.js';
-import { columns } from './columns.js';
 
 /** What an application may look for; what a device has not is said too. */
 const CAPABILITIES = [
@@ -93,4 +92,18 @@ function softroceLines(softroce: InfoDocument['softroce']): string[] {
     ...columns(rows).map((line) => `  ${line}`),
     ...(addresses.length === 0 ? ['  this machine has no address'] : []),
   ];
+}
+
+/** Rows of cells as lines, each column as wide as its widest cell. */
+function columns(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = [];
+  for (const row of rows) {
+    row.forEach((cell, i) => (widths[i] = Math.max(widths[i] ?? 0, cell.length)));
+  }
+  return rows.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
 }

@@ -1,9 +1,39 @@
 /** What `dapl iser-initiator` does with a disk: tells what is there, copies, compares. */
 import { type FileHandle, open } from 'node:fs/promises';
+import { Presets, SingleBar } from 'cli-progress';
 import { type Ia, openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
-import { type Disk, discover, listLuns, openDisk, type PortalOptions } from 'dapl/ulp/iser';
-import { startProgress } from './progress.js';
+import { discover, type Disk, listLuns, openDisk, type PortalOptions } from 'dapl/ulp/iser';
+
+/** Progress of a copy: a bar on a terminal, and nothing elsewhere. */
+interface Progress {
+  add(bytes: number): void;
+  stop(): void;
+}
+
+const MEBI = 2 ** 20;
+
+function startProgress(what: string, totalBytes: number, out: NodeJS.WriteStream): Progress {
+  if (!out.isTTY) return { add: () => undefined, stop: () => undefined };
+  const bar = new SingleBar(
+    {
+      stream: out,
+      format: `${what} {bar} {percentage} % | {value} of {total} MiB | ETA {eta_formatted}`,
+      barsize: 24,
+      hideCursor: true,
+    },
+    Presets.shades_classic,
+  );
+  let bytes = 0;
+  bar.start(Math.ceil(totalBytes / MEBI), 0);
+  return {
+    add: (more) => {
+      bytes += more;
+      bar.update(Math.floor(bytes / MEBI));
+    },
+    stop: () => bar.stop(),
+  };
+}
 
 export interface InitiatorSettings {
   readonly portal: PortalOptions;

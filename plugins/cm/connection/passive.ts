@@ -6,31 +6,59 @@ import {
   type CmEvent,
   type CmRejectOptions,
   type DeviceAttributes,
+  type Gid,
   portOfServiceId,
   type QueuePair,
   SpiError,
 } from '../../../core/spi/index.js';
 import { PEER_AGREEMENT, withoutOffers } from '../../../core/spi/internal/index.js';
-import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
-import { HandedConnection } from './handed-over-connection.js';
-import { type CmPath, Connection, type ConnectionServices } from './connection.js';
-import type { Origin } from '../common/origin.js';
-import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';
-import { QpControl, type QpPlan } from './qp-control.js';
-import { rejOf } from '../messages/rej.js';
-import { MRA_SERVICE_TIMEOUT, REQ_ANSWERED_US, mraWaitUs, repRetries } from '../common/timing.js';
-import { type Actions, TableRunner } from '../common/table-runner.js';
-import { answererFields, type CmTransport } from '../common/transport.js';
 import { madOf } from '../common/mad-of.js';
+import type { Origin } from '../common/origin.js';
+import { type Actions, TableRunner } from '../common/table-runner.js';
+import { MRA_SERVICE_TIMEOUT, mraWaitUs, repRetries, REQ_ANSWERED_US } from '../common/timing.js';
 import type { TransactionId } from '../common/transaction-id.js';
+import { answererFields, type CmTransport } from '../common/transport.js';
 import type { Asker } from '../messages/answered-requests.js';
-import type { CmMessage } from '../wire/message.js';
+import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';
+import { rejOf } from '../messages/rej.js';
 import { NO_DATA } from '../wire/cm-codec.js';
+import type { CmMessage } from '../wire/message.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
 import { MESSAGE_REJECTED } from '../wire/rej.js';
 import { REJECT_REASON } from '../wire/reject-reason.js';
 import type { CmRep } from '../wire/rep.js';
 import type { CmReq } from '../wire/req.js';
+import { type CmPath, Connection, type ConnectionServices } from './connection.js';
+import { QpControl, type QpPlan } from './qp-control.js';
+import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
+
+// A connection that another process's CM has: what is left of it here.
+
+/** It is established, and ends, where its queue pair is. */
+class HandedConnection implements CmConnection {
+  readonly state = 'HANDED_OVER';
+
+  constructor(
+    readonly remoteGid: Gid,
+    readonly localPort: number,
+  ) {}
+
+  disconnect(): void {
+    // With the queue pair.
+  }
+
+  notifyEstablished(): void {
+    // The data has come there.
+  }
+
+  abandon(): void {
+    // As `disconnect`.
+  }
+
+  flightRecord(): readonly string[] {
+    return [];
+  }
+}
 
 const CONSUMER_REJECTS: CmRejectOptions = {
   reason: REJECT_REASON.CONSUMER_REJECT,

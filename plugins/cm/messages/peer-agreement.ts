@@ -1,8 +1,8 @@
 /**
  * What a connection has of its peer's being ours: the one place that knows. Both sides offer by
- * their GUIDs (core/spi/modules/peer-agreement.ts), REQ and REP carry them, and what both offer holds,
- * where the row below lets it. So each side comes to the same by itself, and a peer that claims
- * what it is not gets late ACKs, or its own packets dropped: that is its own affair.
+ * their GUIDs (core/spi/modules/peer-agreement.ts), REQ and REP carry them, and what both offer
+ * holds, where the row below lets it. So each side comes to the same by itself, and a peer that
+ * claims what it is not gets late ACKs, or its own packets dropped: that is its own affair.
  */
 import {
   CHANNEL_MTU_BYTES,

@@ -43,8 +43,8 @@ export interface HcaParameters {
   /** Queue pairs, of which QP1 is one, 2 to 1,048,576. */
   readonly maxQueuePairs: number;
   /**
-   * What two of ours may do that no standard asks of a peer (core/spi/modules/peer-agreement.ts) is offered
-   * and kept. False: every peer is treated as one of another make.
+   * What two of ours may do that no standard asks of a peer (core/spi/modules/peer-agreement.ts) is
+   * offered and kept. False: every peer is treated as one of another make.
    */
   readonly agreements: boolean;
 }

@@ -14,8 +14,7 @@ import {
   XRCETH_OFFSET_OF,
 } from '../../../core/spi/wire/packet-layout.js';
 import { dataOpcode } from '../wire/request-opcodes.js';
-import { writeReth } from '../wire/reth.js';
-import { writeXrceth } from '../wire/xrceth.js';
+import { writeReth, writeXrceth } from '../wire/extended-headers.js';
 import type { ConnectedQueuePair } from './connection.js';
 
 const TWO_32 = 4294967296;

@@ -21,8 +21,7 @@ import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
 import { segmentCount } from '../srq/receive-source.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';
 import { bthSolicited } from '../../../core/spi/wire/bth.js';
-import { iethRkey } from '../wire/ieth.js';
-import { immdtValue } from '../wire/immdt.js';
+import { iethRkey, immdtValue, rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/extended-headers.js';
 import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import {
   IETH_OFFSET_OF,
@@ -31,7 +30,6 @@ import {
   payloadLengthAllowed,
 } from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK } from '../wire/psn.js';
-import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/reth.js';
 import { permits } from './access.js';
 import type { ConnectedQueuePair } from './connection.js';
 

@@ -20,22 +20,44 @@ import {
   WcOpcode,
   WcStatus,
   WrFlags,
+  WrOpcode,
 } from '../../../core/spi/index.js';
 import { NO_ROW } from '../../../core/spi/internal/index.js';
-import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
-import type { Engine } from './engine.js';
-import { keepAttributes, keptAttributes } from './kept-attributes.js';
+import type { ReceivedPacket } from '../common/received-packet.js';
+import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
+import type { Notifiable } from '../completions/notification-queue.js';
 import type { Domain } from '../memory/domain.js';
 import type { Window, WindowBinder } from '../memory/memory-window.js';
-import type { Notifiable } from '../completions/notification-queue.js';
-import { checkAttributeValues } from './queue-pair-attributes.js';
-import { QueuePairMemory } from './queue-pair-memory.js';
 import { OwnReceiveQueue, type ReceiveSource } from '../srq/receive-source.js';
-import type { ReceivedPacket } from '../common/received-packet.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
-import { WC_OPCODE } from './wc-opcodes.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
+import type { Engine } from './engine.js';
+import { checkAttributeValues } from './queue-pair-attributes.js';
+import { ATTRIBUTES, QueuePairMemory } from './queue-pair-memory.js';
+import { WC_OPCODE } from './wc-opcodes.js';
+
+/** The attributes of a queue pair, as they have been given: kept in words of its memory. */
+const NAMES = Object.keys(ATTRIBUTES) as (keyof typeof ATTRIBUTES)[];
+
+/** Keeps those that are given, each with its bit among those that have been. */
+function keepAttributes(memory: QueuePairMemory, attributes: QueuePairAttributes): void {
+  for (const [i, name] of NAMES.entries()) {
+    if (attributes[name] === undefined) continue;
+    memory.attributesGiven |= 1 << i;
+    Object.assign(memory, { [name]: attributes[name] });
+  }
+  memory.addressVector = attributes.addressVector ?? memory.addressVector;
+}
+
+function keptAttributes(memory: QueuePairMemory): QueuePairAttributes {
+  const given = NAMES.filter((_, i) => (memory.attributesGiven & (1 << i)) !== 0);
+  const { addressVector } = memory;
+  return {
+    ...Object.fromEntries(given.map((name) => [name, memory[name]])),
+    ...(addressVector && { addressVector }),
+  };
+}
 
 export abstract class SoftQueuePair
   implements QueuePair, Notifiable, CompletionSource, WindowBinder
@@ -391,4 +413,25 @@ export abstract class SoftQueuePair
     const payload = sendRing.byteOf(index) - first + SQE.SEGMENTS * 4;
     hca.tx.addSegment(this.inlineRegion, payload + offset, length);
   }
+}
+
+/** Send requests that put nothing on the wire: BIND_MW and LOCAL_INV. */
+export function isLocalOperation(wrOpcode: number): boolean {
+  return wrOpcode === WrOpcode.BIND_MW || wrOpcode === WrOpcode.LOCAL_INV;
+}
+
+/**
+ * Does it; a completion status. Requests behind it have not begun yet, so a peer that gets the new
+ * key by one of them finds the window bound (IBTA 10.8.3.3).
+ */
+export function executeLocalOperation(qp: SoftQueuePair, index: number): number {
+  const { words } = qp.sendRing;
+  const at = qp.sendRing.wordOf(index);
+  const { windows } = qp.hca.memory;
+  if ((words[at + SQE.CONTROL]! & 0xff) === WrOpcode.LOCAL_INV) {
+    const done = windows.invalidate(qp, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    return done ? WcStatus.SUCCESS : WcStatus.MW_BIND_ERR;
+  }
+  if (!windows.has(words[at + SQE.BIND_WINDOW]!)) return WcStatus.LOC_QP_OP_ERR;
+  return windows.bind(qp, words, at) ? WcStatus.SUCCESS : WcStatus.MW_BIND_ERR;
 }

@@ -6,7 +6,7 @@
  */
 import type { CongestionWindow } from './congestion-window.js';
 import { type ConnectionMemory, TIME } from '../queue-pair/queue-pair-memory.js';
-import type { HcaClock } from './round-trip-time.js';
+import type { HcaClock } from './pace.js';
 import { psnDiff } from '../wire/psn.js';
 
 /** More packets than any window: the next one requests an ACK. */

@@ -10,7 +10,7 @@ import { needsResponse } from '../wire/request-opcodes.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
-import { aethSyndrome } from '../wire/aeth.js';
+import { aethSyndrome } from '../wire/extended-headers.js';
 import { AETH_TYPE, NAK_CODE, syndromeType, syndromeValue } from '../wire/aeth-syndrome.js';
 import { atomicAckHi, atomicAckLo } from '../wire/atomic-eth.js';
 import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';

@@ -12,7 +12,14 @@ import type { RcQueuePair } from './queue-pair.js';
 import type { RcResponder } from './responder.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { RES, RESOURCE, ResponderResources } from './responder-resources.js';
-import { AETH_LENGTH, writeAeth } from '../wire/aeth.js';
+import {
+  AETH_LENGTH,
+  rethDmaLength,
+  rethRkey,
+  rethVaHi,
+  rethVaLo,
+  writeAeth,
+} from '../wire/extended-headers.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';
 import {
   atomicCompareHi,
@@ -33,7 +40,6 @@ import {
   RETH_OFFSET_OF,
 } from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK, psnAdd } from '../wire/psn.js';
-import { rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/reth.js';
 
 const TWO_32 = 4294967296;
 

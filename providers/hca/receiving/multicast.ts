@@ -13,9 +13,9 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { dethSrcQpn } from '../wire/deth.js';
+import { dethSrcQpn } from '../wire/extended-headers.js';
 import { DETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
-import type { PacketTaker } from './packet-taker.js';
+import type { PacketTaker } from './packet-dispatcher.js';
 
 /** A queue pair that may be in groups. */
 export interface GroupMember extends PacketTaker {

@@ -11,20 +11,27 @@ import {
   RX,
   RxFlags,
 } from '../../../core/spi/index.js';
-import type { MulticastTable } from './multicast.js';
-import type { PacketTaker } from './packet-taker.js';
-import { DROP_OF_CHECK } from './drop-reason.js';
-import type { HcaCounters } from '../common/counters.js';
-import { ReceivedPacket } from '../common/received-packet.js';
-import { QPN_MULTICAST, bthDestQpn, bthPsn } from '../../../core/spi/wire/bth.js';
+import { bthDestQpn, bthPsn, QPN_MULTICAST } from '../../../core/spi/wire/bth.js';
 import { OPCODE_BIT, TRANSPORT } from '../../../core/spi/wire/opcode.js';
 import {
   BITS_OF,
+  checkPacket,
   HEADER_LENGTH_OF,
   PACKET_CHECK,
-  checkPacket,
   payloadLength,
 } from '../../../core/spi/wire/packet-layout.js';
+import type { DropReason, HcaCounters } from '../common/counters.js';
+import { ReceivedPacket } from '../common/received-packet.js';
+import type { MulticastTable } from './multicast.js';
+
+/** The drop counter of each verdict of the wire's `checkPacket`. */
+const DROP_OF_CHECK: Readonly<Record<number, DropReason>> = {
+  [PACKET_CHECK.tooShort]: 'tooShort',
+  [PACKET_CHECK.unknownOpcode]: 'unknownOpcode',
+  [PACKET_CHECK.badTransportVersion]: 'badTransportVersion',
+  [PACKET_CHECK.truncated]: 'truncated',
+  [PACKET_CHECK.misaligned]: 'misaligned',
+};
 
 const bit = (...states: readonly number[]): number =>
   states.reduce((mask, state) => mask | (1 << state), 0);
@@ -216,4 +223,13 @@ function handedAt(words: Uint32Array, at: number, bytes: Uint8Array): HandedPack
     sourcePort: words[at + RX.SOURCE_PORT]!,
     localGidIndex: words[at + RX.LOCAL_GID_INDEX]!,
   };
+}
+
+/** A queue pair, as one that packets come to. */
+export interface PacketTaker {
+  readonly state: QpState;
+  /** BTH transport code (top 3 opcode bits) of its packets. */
+  readonly transport: number;
+  /** A packet of the right transport, in a state that takes it. */
+  receive(rx: ReceivedPacket): void;
 }

@@ -1,7 +1,7 @@
 /** A MAD from QP1 to QP1 as a packet, for where no queue can send it any more. */
 import { GSI_QKEY, GSI_QPN } from '../../../core/spi/index.js';
 import { BTH_LENGTH, writeBth } from '../../../core/spi/wire/bth.js';
-import { DETH_LENGTH, writeDeth } from '../wire/deth.js';
+import { DETH_LENGTH, writeDeth } from '../wire/extended-headers.js';
 import { UD } from '../../../core/spi/wire/opcode.js';
 
 /** From the BTH on; a MAD needs no pad. Its PSN is 0: datagrams have no order. */

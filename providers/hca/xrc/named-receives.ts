@@ -11,7 +11,7 @@ import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 import { OPCODE_BIT } from '../../../core/spi/wire/opcode.js';
 import { BITS_OF, XRCETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
-import { xrcethSrqn } from '../wire/xrceth.js';
+import { xrcethSrqn } from '../wire/extended-headers.js';
 
 /** The target, as its receives see it. */
 export interface XrcTarget {

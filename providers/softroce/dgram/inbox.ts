@@ -2,8 +2,7 @@
 import type { RemoteInfo } from 'node:dgram';
 import { type Gid, gidFromIp, gidWords, isIpv4Gid, RX, RxFlags } from '../../../core/spi/index.js';
 import { BTH_BYTES, FlowIcrc, ICRC_BYTES } from './flow-icrc.js';
-import { HostNumbers, PeerNumbers } from './identification-window.js';
-import { solveIdentification } from './identification.js';
+import { HostNumbers, PeerNumbers, solveIdentification } from './identification.js';
 import { MAX_PACKET_BYTES, PORT_CAPACITY, type SocketPortCounters } from '../port/port-options.js';
 
 /** Datagrams that wait for `receive`, at most; more are dropped and counted. */

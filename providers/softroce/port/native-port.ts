@@ -2,7 +2,9 @@
  * The packet port over the native addon: trains by GSO and GRO, ICRC by SIMD, payload gathered from
  * and placed into registered memory without passing through JavaScript.
  */
+import { constants } from 'node:os';
 import { getSystemErrorName } from 'node:util';
+import { isMainThread } from 'node:worker_threads';
 import {
   CHANNEL_MTU_BYTES,
   type FileMapping,
@@ -18,10 +20,12 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import { slotOfQpn } from '../../../core/spi/internal/index.js';
-import { PathTable, checkRegion, clockOffsetUs, mapFile, shareMemory } from '../../host/index.js';
+import { checkRegion, clockOffsetUs, mapFile, PathTable, shareMemory } from '../../host/index.js';
+import { Meetings } from '../shm/meetings.js';
+import { NativeChannels } from '../shm/native-channels.js';
+import { type ShmOptions, shmOptionsOf } from '../shm/shm-options.js';
 import { bindError } from './bind-error.js';
 import { groupError } from './group-error.js';
-import { watchSignals } from './exit-signals.js';
 import {
   loadNativeAddon,
   type NativeAddon,
@@ -41,9 +45,21 @@ import {
   type SocketPortCounters,
   type SocketPortOptions,
 } from './port-options.js';
-import { Meetings } from '../shm/meetings.js';
-import { NativeChannels } from '../shm/native-channels.js';
-import { type ShmOptions, shmOptionsOf } from '../shm/shm-options.js';
+
+/** Signals whose default action ends the process, and by which the last packets leave. */
+const PARTING_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+
+/**
+ * Has what ports keep for their parting leave by those signals that the application does not
+ * listen to; a listener that it adds later takes the place of this. A worker thread cannot see the
+ * listeners: it leaves this to the main thread.
+ */
+function watchSignals(addon: Pick<NativeAddon, 'watchSignal'>): void {
+  if (!isMainThread) return;
+  for (const signal of PARTING_SIGNALS) {
+    if (process.listenerCount(signal) === 0) addon.watchSignal(constants.signals[signal]);
+  }
+}
 
 /** What the port has of an address that processes share. */
 export interface PortGroup {

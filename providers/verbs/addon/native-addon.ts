@@ -5,9 +5,8 @@
  */
 import { type FileMapper, loadAddon, type MemorySharer } from '../../host/index.js';
 import { addonMissing } from '../system/errors.js';
-import type { XrcNative } from './xrc.js';
 
-export type Memory = Uint8Array | Uint32Array;
+type Memory = Uint8Array | Uint32Array;
 /** Memory of a ring, its entries and their stride. */
 export type RingArguments = readonly [memory: Memory, entries: number, strideBytes: number];
 type NoRing = readonly [undefined, undefined, undefined];
@@ -151,4 +150,21 @@ export function loadVerbsAddon(): VerbsAddon {
   if ('problem' in result) throw addonMissing(result.problem);
   loaded = result.addon as VerbsAddon;
   return loaded;
+}
+
+/** XRC in the addon (native/xrc.cc). Makers return a number, or -errno; the others errno or 0. */
+interface XrcNative {
+  /** @param file descriptor, or -1 for a private domain @param flags of open(2) */
+  openXrcd(device: number, file: number, flags: number): number;
+  closeXrcd(domain: number): number;
+  createXrcSrq(
+    pd: number,
+    maxWr: number,
+    maxSge: number,
+    ...rest: [...RingArguments, ...RingArguments, Uint32Array, domain: number, cq: number]
+  ): number;
+  /** A record as of `createQp`. */
+  createXrcInitiator(record: Uint32Array, ...sendRing: RingArguments): number;
+  createXrcTarget(domain: number, out: Memory): number;
+  openXrcTarget(domain: number, qpn: number, out: Memory): number;
 }

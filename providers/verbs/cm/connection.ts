@@ -15,7 +15,6 @@ import {
   Timer,
   type Timers,
 } from '../../../core/spi/index.js';
-import { FlightRecord } from './flight-record.js';
 import {
   type Actions,
   type CommEstListener,
@@ -24,13 +23,31 @@ import {
   NO_DATA,
   type QpControl,
 } from '../../../plugins/cm/provider.js';
-import type { CmCalls, ConnectionParameters } from './calls.js';
-import { failureText, statusText } from './failures.js';
-import type { CmNativeEvent } from './channel.js';
 import { CmEventType } from '../addon/rdmacm.js';
-import type { CmAction, CmInput, CmState } from './states.js';
+import type { CmCalls, ConnectionParameters } from './calls.js';
+import type { CmNativeEvent } from './channel.js';
+import { failureText, statusText } from './failures.js';
 import type { LocalAddresses } from './local-addresses.js';
 import type { PortGate } from './port-gate.js';
+import type { CmAction, CmInput, CmState } from './states.js';
+
+/** The last events and transitions of a connection, oldest first. */
+const CAPACITY = 48;
+
+class FlightRecord {
+  private readonly notes: { readonly afterUs: number; readonly text: string }[] = [];
+
+  constructor(private readonly originUs: number) {}
+
+  add(nowUs: number, text: string): void {
+    if (this.notes.length === CAPACITY) this.notes.shift();
+    this.notes.push({ afterUs: nowUs - this.originUs, text });
+  }
+
+  read(): readonly string[] {
+    return this.notes.map(({ afterUs, text }) => `+${(afterUs / 1000).toFixed(3)} ms ${text}`);
+  }
+}
 
 /** What hears the events of an identifier. */
 export interface CmIdOwner {

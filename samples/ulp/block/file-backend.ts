@@ -16,7 +16,6 @@ import {
 } from './backend.js';
 import { BlockError, type BlockFailure } from './block-error.js';
 import { type FileAttributes, serialOf, systemAttributes } from './identity.js';
-import { type HolePuncher, systemPuncher } from './punch-hole.js';
 import { RangeSet } from './range-set.js';
 
 /** What is written at once where no hole can be punched. */
@@ -216,4 +215,22 @@ const FAILURES: Readonly<Record<string, BlockFailure>> = {
 
 function isUnsupported(error: unknown): boolean {
   return ['EOPNOTSUPP', 'ENOTSUP', 'ENOSYS'].includes((error as NodeJS.ErrnoException).code ?? '');
+}
+
+// Holes in files: fallocate(2) with FALLOC_FL_PUNCH_HOLE, which Node does not have.
+
+/** Bytes of a file read as zeroes; whole blocks of the file system then take no space. */
+type HolePuncher = (fd: number, offset: number, bytes: number) => Promise<void>;
+
+/**
+ * That of fs-native-extensions, which is an optional dependency: without an addon for this system
+ * there is none, and discarded blocks are zeroes that take space.
+ */
+async function systemPuncher(): Promise<HolePuncher | undefined> {
+  try {
+    const { trim } = await import('fs-native-extensions');
+    return trim;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,17 +1,64 @@
 /** RdmaSocket: a socket of node:net over a byte-stream protocol on RDMA. */
 import { addAbortSignal, Duplex } from 'node:stream';
-import { addressInfo, familyOfAddress, type SocketAddressInfo } from './addresses.js';
+import {
+  addressesOf,
+  addressInfo,
+  familyOfAddress,
+  type OnLookup,
+  type SocketAddressInfo,
+} from './addresses.js';
 import {
   connectArguments,
   type ConnectOptions,
+  type ConnectTarget,
   refuseUnsupported,
   timeoutOf,
 } from './arguments.js';
-import { connectTo } from './connecting.js';
-import { IdleTimer } from './idle-timer.js';
 import { calling, closedBeforeConnection, endedByPeer, socketClosed } from './socket-events.js';
-import type { StreamError } from './stream-error.js';
+import { StreamError } from './stream-error.js';
 import type { ByteStream, ByteStreamProtocol } from './stream-transport.js';
+
+// How long nothing may happen on a socket: `setTimeout` of node:net.
+
+/** A timer that begins anew with every byte, and does not keep the process alive. */
+class IdleTimer {
+  private timer: NodeJS.Timeout | undefined = undefined;
+  private seenBytes = 0;
+
+  /**
+   * @param takenBytes of writes; where they have moved on, the socket was not idle
+   * @param onIdle the time is over; the timer has begun anew
+   */
+  constructor(
+    private readonly takenBytes: () => number,
+    private readonly onIdle: () => void,
+  ) {}
+
+  /** @param timeoutMs 0 for never */
+  start(timeoutMs: number): void {
+    clearTimeout(this.timer);
+    this.seenBytes = this.takenBytes();
+    this.timer = timeoutMs === 0 ? undefined : setTimeout(() => this.look(), timeoutMs).unref();
+  }
+
+  /** Something has happened. */
+  touch(): void {
+    this.timer?.refresh();
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
+  private look(): void {
+    this.timer?.refresh();
+    const takenBytes = this.takenBytes();
+    const hasMoved = takenBytes !== this.seenBytes;
+    this.seenBytes = takenBytes;
+    if (!hasMoved) this.onIdle();
+  }
+}
 
 export interface RdmaSocketOptions {
   readonly protocol: ByteStreamProtocol;
@@ -413,4 +460,43 @@ function refuseWritesAfterEnd(this: RdmaSocket): void {
     this.destroy(error);
     return false;
   };
+}
+
+// Connecting to a host: its addresses, one after the other, until one answers.
+
+/**
+ * @param signal ends it
+ * @throws StreamError, an error of the resolver, or an AggregateError with the code of the first
+ * where several addresses were tried, as node:net has it; anything once the signal has fired
+ */
+async function connectTo(
+  protocol: ByteStreamProtocol,
+  target: ConnectTarget,
+  signal: AbortSignal,
+  onLookup: OnLookup,
+): Promise<ByteStream> {
+  const { port, localAddress, localPort } = target;
+  const addresses = await addressesOf(target, onLookup);
+  const errors: Error[] = [];
+  for (const address of addresses) {
+    signal.throwIfAborted();
+    try {
+      return await protocol.connect({ address, port, localAddress, localPort, signal });
+    } catch (error) {
+      errors.push(error as Error);
+    }
+  }
+  throw errorOf(target, errors);
+}
+
+function errorOf({ host, port }: ConnectTarget, errors: readonly Error[]): Error {
+  const [first] = errors;
+  if (first === undefined) {
+    const options = { syscall: 'connect', address: host, port, detail: 'it has no address' };
+    return new StreamError('EHOSTUNREACH', options);
+  }
+  if (errors.length === 1) return first;
+  const { code } = first as NodeJS.ErrnoException;
+  const texts = errors.map(({ message }) => message).join('; ');
+  return Object.assign(new AggregateError(errors, texts), { code });
 }

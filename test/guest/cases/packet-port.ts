@@ -18,7 +18,7 @@ import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
 import { type CmReq, NO_ALTERNATE_PATH, ROCE_LID } from '../../../plugins/cm/wire/req.js';
 import { BTH_LENGTH, writeBth } from '../../../core/spi/wire/bth.js';
-import { DETH_LENGTH, writeDeth } from '../../../providers/hca/wire/deth.js';
+import { DETH_LENGTH, writeDeth } from '../../../providers/hca/wire/extended-headers.js';
 import { openNativePort } from '../../../providers/softroce/port/native-port.js';
 import type { SocketPort } from '../../../providers/softroce/port/port-options.js';
 import type { Lab } from '../lab.js';

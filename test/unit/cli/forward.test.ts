@@ -9,7 +9,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bytesText } from '../../../plugins/cli/forward/counters.js';
+import { bytesText } from '../../../plugins/cli/forward/forwarder.js';
 import { endpointOf, endpointText } from '../../../plugins/cli/forward/endpoint.js';
 import { loopback } from '../../support/loopback.js';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Lmr, Pz } from '../../../core/index.js';
 import { SEND_ENTRY, Slot } from '../../../core/dat/work/entry-ring.js';
-import { WorkQueue } from '../../../core/dat/work/work-queue.js';
+import { WorkQueue } from '../../../core/dat/work/queue-set.js';
 import { Ring, SQE, WrFlags, WrOpcode, sqeBytes } from '../../../core/spi/index.js';
 import { openFake } from '../../support/fake-provider.js';
 

@@ -10,7 +10,7 @@ import {
   type XrcDomain,
   type XrcInitiator,
 } from '../../../core/index.js';
-import type { ServiceOptions } from '../../../core/dat/endpoint/service.js';
+import type { ServiceOptions } from '../../../core/dat/endpoint/connect-options.js';
 import { REJECT_REASON } from '../../../plugins/cm/provider.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 

@@ -9,7 +9,7 @@ import {
   decodeReturnCode,
   returnCodeOf,
 } from '../../../core/errors/index.js';
-import { DAT_BY_ERRNO } from '../../../core/errors/errno.js';
+import { DAT_BY_ERRNO } from '../../../core/errors/from-spi.js';
 import { DAT_SUBTYPE_NAMES, DAT_TYPE_NAMES, DAT_TYPE_VALUES } from '../../data/dat-codes.js';
 
 describe('return codes', () => {

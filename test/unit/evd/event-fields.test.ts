@@ -8,7 +8,7 @@ import {
   DatEventNumber,
   EventBatch,
 } from '../../../core/index.js';
-import { eventFields, slotFields } from '../../../core/evd/queue/event-fields.js';
+import { eventFields, slotFields } from '../../../core/evd/queue/traced-store.js';
 
 const object = (id: number): never => ({ id }) as never;
 const ep = object(3);

@@ -1,7 +1,7 @@
 /** Address handles of QP1: shared by sends to one place, kept up to a bound, given back. */
 import assert from 'node:assert/strict';
 import { type Gid, gidFromIp } from '../../../core/spi/index.js';
-import { AddressHandles } from '../../../plugins/mad/address-handles.js';
+import { AddressHandles } from '../../../plugins/mad/gsi-port.js';
 import { FakeDevice } from '../../support/fake-gsi-device.js';
 import { FakeNetwork } from '../../support/fake-network.js';
 import { VirtualWorld } from '../../support/virtual-world.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type RmppLimits } from '../../../plugins/mad/index.js';
 import { DEFAULT_RMPP_LIMITS, RmppAllowance } from '../../../plugins/mad/provider.js';
-import { Reassembly } from '../../../plugins/mad/rmpp-reassembly.js';
+import { Reassembly } from '../../../plugins/mad/rmpp-receiver.js';
 import { RMPP_DATA, RMPP_HEADERS } from '../../support/rmpp-pair.js';
 
 /** Bytes that a whole segment announces: its data, and the OUI (wire facts 3.5). */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { openIa } from 'dapl';
 import { decorate } from 'dapl/spi/decorators';
-import { loadProvider } from '../../../plugins/node/load-provider.js';
+import { loadProvider } from '../../../plugins/node/system-registry.js';
 
 const MOCK = new URL('../../../providers/mock/index.js', import.meta.url).href;
 /** A package whose provider is the mock. */

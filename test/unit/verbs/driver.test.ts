@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
 import { silentLogger, Timer } from '../../../core/spi/index.js';
-import { VerbsDriver } from '../../../providers/verbs/driver.js';
+import { VerbsDriver } from '../../../providers/verbs/node.js';
 import { monotonicClock } from '../../../providers/host/index.js';
 
 describe('verbs: the pump', () => {

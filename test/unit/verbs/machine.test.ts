@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { ipFromGid } from '../../../core/spi/index.js';
 import { deviceNode, lockedMemory } from '../../../providers/verbs/system/machine.js';
 import { readSystem } from '../../../providers/verbs/system/read-system.js';
-import { routeTo } from '../../../providers/verbs/opening/route.js';
+import { routeTo } from '../../../providers/verbs/opening/request.js';
 
 const LIMITS = `Limit                     Soft Limit           Hard Limit           Units     
 Max locked memory         67108864             134217728            bytes     

@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
 
-import { aethMsn, aethSyndrome, writeAeth } from '../../../providers/hca/wire/aeth.js';
+import * as reth from '../../../providers/hca/wire/extended-headers.js';
+import {
+  aethMsn,
+  aethSyndrome,
+  dethQkey,
+  dethSrcQpn,
+  immdtValue,
+  writeAeth,
+  writeDeth,
+} from '../../../providers/hca/wire/extended-headers.js';
 import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
 import * as bth from '../../../core/spi/wire/bth.js';
-import { dethQkey, dethSrcQpn, writeDeth } from '../../../providers/hca/wire/deth.js';
 import { PseudoHeader, icrcPacket, readIcrc, writeIcrc } from '../../../providers/hca/wire/icrc.js';
-import { immdtValue } from '../../../providers/hca/wire/immdt.js';
 import { OPCODES } from '../../../core/spi/wire/opcode.js';
 import * as layout from '../../../core/spi/wire/packet-layout.js';
-import * as reth from '../../../providers/hca/wire/reth.js';
 import { GOLDEN_PACKETS, bytesOf, hexOf, viewOf } from './golden-packets.js';
 
 interface Split {

@@ -1,13 +1,20 @@
 import assert from 'node:assert/strict';
 
-import { aethMsn, aethSyndrome, writeAeth } from '../../../providers/hca/wire/aeth.js';
+import * as reth from '../../../providers/hca/wire/extended-headers.js';
+import {
+  aethMsn,
+  aethSyndrome,
+  dethQkey,
+  dethSrcQpn,
+  iethRkey,
+  immdtValue,
+  writeAeth,
+  writeDeth,
+  writeXrceth,
+  xrcethSrqn,
+} from '../../../providers/hca/wire/extended-headers.js';
 import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
 import * as bth from '../../../core/spi/wire/bth.js';
-import { dethQkey, dethSrcQpn, writeDeth } from '../../../providers/hca/wire/deth.js';
-import { iethRkey } from '../../../providers/hca/wire/ieth.js';
-import { immdtValue } from '../../../providers/hca/wire/immdt.js';
-import * as reth from '../../../providers/hca/wire/reth.js';
-import { writeXrceth, xrcethSrqn } from '../../../providers/hca/wire/xrceth.js';
 import { hexOf, viewOf } from './golden-packets.js';
 
 /** What `write` puts at offset 4 of a buffer of 0xa5, with the guards on both sides. */

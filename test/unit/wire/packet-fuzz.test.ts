@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 
-import { aethMsn, aethSyndrome } from '../../../providers/hca/wire/aeth.js';
+import {
+  aethMsn,
+  aethSyndrome,
+  dethQkey,
+  dethSrcQpn,
+  iethRkey,
+  immdtValue,
+  rethDmaLength,
+  xrcethSrqn,
+} from '../../../providers/hca/wire/extended-headers.js';
 import { atomicAckLo, atomicCompareLo } from '../../../providers/hca/wire/atomic-eth.js';
 import { bthDestQpn, bthOpcode, bthPsn } from '../../../core/spi/wire/bth.js';
-import { dethQkey, dethSrcQpn } from '../../../providers/hca/wire/deth.js';
-import { iethRkey } from '../../../providers/hca/wire/ieth.js';
-import { immdtValue } from '../../../providers/hca/wire/immdt.js';
 import * as layout from '../../../core/spi/wire/packet-layout.js';
-import { rethDmaLength } from '../../../providers/hca/wire/reth.js';
-import { xrcethSrqn } from '../../../providers/hca/wire/xrceth.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { GOLDEN_PACKETS, bytesOf } from './golden-packets.js';
 

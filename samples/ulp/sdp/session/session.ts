@@ -7,12 +7,113 @@ import { type Body, Flags, type Message, parseMessage, SdpWireError } from '../w
 import { Credits } from './credits.js';
 import type { Failure, SessionConfig, SessionHost } from './host.js';
 import { Outbox } from './outbox.js';
-import { SdpProtocolError } from './protocol-error.js';
-import { Resizing } from './resizing.js';
+import { expect, SdpProtocolError } from './protocol-error.js';
 import { type Arrived, Sink } from './sink.js';
 import { Source } from './source.js';
-import { STATES, type StateEvent, type StateName } from './states.js';
 import type { JobDone } from './write-job.js';
+
+/**
+ * Receives of this side are enlarged when the peer asks (ChRcvBuf). The answer says that every
+ * receive that is posted has the new size, so it waits until those that were posted before have
+ * been used. They are not made smaller: messages for the old size may be on their way.
+ */
+class Resizing {
+  private smaller = 0;
+  private isPending = false;
+
+  private answerBytes: number;
+
+  constructor(
+    private currentBytes: number,
+    private readonly maxBytes: number,
+  ) {
+    this.answerBytes = currentBytes;
+  }
+
+  /** Bytes of a receive that is posted now. */
+  get bytes(): number {
+    return this.currentBytes;
+  }
+
+  /** What every receive that is posted has. */
+  get answer(): number {
+    return this.answerBytes;
+  }
+
+  /** The answer can be given. */
+  get isDue(): boolean {
+    return this.isPending && this.smaller === 0;
+  }
+
+  /** @param posted receives that are posted */
+  onAsked(bytes: number, posted: number): void {
+    expect(!this.isPending, () => 'ChRcvBuf, and one has not been answered');
+    expect(bytes > 0, () => 'ChRcvBuf of 0 bytes');
+    this.isPending = true;
+    const target = Math.max(this.currentBytes, Math.min(bytes, this.maxBytes));
+    this.smaller = target === this.currentBytes ? 0 : posted;
+    this.currentBytes = target;
+  }
+
+  /** A message has taken a receive: the oldest. */
+  onReceived(): void {
+    if (this.smaller === 0) return;
+    this.smaller--;
+    if (this.smaller === 0) this.answerBytes = this.currentBytes;
+  }
+
+  /** The peer sends no more: the smaller receives stay posted, and the answer says so. */
+  onEnded(): void {
+    this.smaller = 0;
+  }
+
+  onAnswered(): void {
+    this.isPending = false;
+  }
+}
+
+/** The states of a connection, as of TCP: which half is open, and what comes next. */
+type StateName = 'ESTABLISHED' | 'FIN_WAIT' | 'CLOSE_WAIT' | 'LAST_ACK' | 'TIME_WAIT' | 'CLOSED';
+
+type StateEvent = 'DIS_CONN_SENT' | 'DIS_CONN_RECEIVED' | 'CLOSED';
+
+interface StateRule {
+  /** This side may send data. */
+  readonly maySend: boolean;
+  /** The peer may. */
+  readonly mayReceive: boolean;
+  /** The end of the CM's connection is no surprise: both sides have said DisConn. */
+  readonly isOver: boolean;
+  readonly next: Readonly<Partial<Record<StateEvent, StateName>>>;
+}
+
+/**
+ * The side that sent its DisConn first ends the connection of the CM when the peer's has come
+ * (TIME_WAIT); the other one waits for that (LAST_ACK). Where they cross, both do.
+ */
+const STATES: Readonly<Record<StateName, StateRule>> = {
+  ESTABLISHED: {
+    maySend: true,
+    mayReceive: true,
+    isOver: false,
+    next: { DIS_CONN_SENT: 'FIN_WAIT', DIS_CONN_RECEIVED: 'CLOSE_WAIT', CLOSED: 'CLOSED' },
+  },
+  FIN_WAIT: {
+    maySend: false,
+    mayReceive: true,
+    isOver: false,
+    next: { DIS_CONN_RECEIVED: 'TIME_WAIT', CLOSED: 'CLOSED' },
+  },
+  CLOSE_WAIT: {
+    maySend: true,
+    mayReceive: false,
+    isOver: false,
+    next: { DIS_CONN_SENT: 'LAST_ACK', CLOSED: 'CLOSED' },
+  },
+  LAST_ACK: { maySend: false, mayReceive: false, isOver: true, next: { CLOSED: 'CLOSED' } },
+  TIME_WAIT: { maySend: false, mayReceive: false, isOver: true, next: { CLOSED: 'CLOSED' } },
+  CLOSED: { maySend: false, mayReceive: false, isOver: true, next: {} },
+};
 
 export class Session {
   /** The half that this side sends on. */

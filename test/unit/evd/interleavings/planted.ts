@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Cno, Evd } from '../../../../core/evd/index.js';
-import { closeSteps } from '../../../../core/dat/ia/close.js';
+import { closeSteps } from '../../../../core/dat/ia/closing.js';
 import type { Core } from './space.js';
 
 export const real: Core = { Evd, Cno, closeSteps };

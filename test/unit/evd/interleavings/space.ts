@@ -1,6 +1,6 @@
 /** What can happen in an EVD world, and how much of it at a time. Nothing else is bounded. */
 import type { Cno, Evd } from '../../../../core/evd/index.js';
-import type { closeSteps } from '../../../../core/dat/ia/close.js';
+import type { closeSteps } from '../../../../core/dat/ia/closing.js';
 
 export type Enabled = 'ONE' | 'NOTIFY' | 'MANY';
 export type Pending = 'deliver' | 'keep' | 'refuse';

@@ -1,7 +1,6 @@
 /** Deliberate bugs: the search must find each of them. */
-import { AddressHandles } from '../../../../plugins/mad/address-handles.js';
+import { AddressHandles, GsiPort } from '../../../../plugins/mad/gsi-port.js';
 import { Agent } from '../../../../plugins/mad/agent.js';
-import { GsiPort } from '../../../../plugins/mad/gsi-port.js';
 import { MethodTable } from '../../../../plugins/mad/method-table.js';
 import { RMPP_SEND_TABLE } from '../../../../plugins/mad/rmpp-send-states.js';
 import { SEND_TABLE, type SendRow } from '../../../../plugins/mad/send-states.js';

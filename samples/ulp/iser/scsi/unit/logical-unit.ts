@@ -1,13 +1,131 @@
 /** A disk behind a target: its backend, and all that SCSI keeps about it. */
-import type { BlockBackend } from '../../../block/index.js';
+import type { BlockBackend, BlockGeometry } from '../../../block/index.js';
+import type { ConditionName } from '../common/conditions.js';
 import { PersistentReservations } from '../reservations/persistent.js';
 import type { Access } from '../reservations/types.js';
-import { Attentions } from './attentions.js';
 import { checkIdentity, type Identity } from './identity.js';
-import { type Limits, limitsOf } from './limits.js';
-import { MediumLock } from './medium-lock.js';
 import { ModePages } from './mode-pages.js';
 import { TaskSet } from './task-set.js';
+
+/**
+ * Keeps commands that read and then write (COMPARE AND WRITE, ORWRITE) apart from all that touches
+ * the medium meanwhile. Held only while the backend works, never while an initiator is waited for.
+ */
+class MediumLock {
+  private shared = 0;
+  private isExclusive = false;
+  private readonly waiting: { readonly isExclusive: boolean; readonly enter: () => void }[] = [];
+
+  /** With any number of others of its kind. */
+  async withOthers<T>(work: () => Promise<T>): Promise<T> {
+    if (this.isExclusive || this.waiting.length > 0) await this.queue(false);
+    else this.shared++;
+    try {
+      return await work();
+    } finally {
+      this.shared--;
+      this.admit();
+    }
+  }
+
+  async alone<T>(work: () => Promise<T>): Promise<T> {
+    if (this.isExclusive || this.shared > 0 || this.waiting.length > 0) await this.queue(true);
+    else this.isExclusive = true;
+    try {
+      return await work();
+    } finally {
+      this.isExclusive = false;
+      this.admit();
+    }
+  }
+
+  private queue(isExclusive: boolean): Promise<void> {
+    return new Promise((enter) => this.waiting.push({ isExclusive, enter }));
+  }
+
+  /** Lets in what may enter, in the order of arrival. */
+  private admit(): void {
+    for (let next = this.waiting[0]; next !== undefined; next = this.waiting[0]) {
+      if (this.isExclusive || (next.isExclusive && this.shared > 0)) return;
+      this.waiting.shift();
+      if (next.isExclusive) this.isExclusive = true;
+      else this.shared++;
+      next.enter();
+    }
+  }
+}
+
+/** What a logical unit takes in one command; the block limits page tells it (SBC-3 6.6.3). */
+interface Limits {
+  readonly maxTransferBlocks: number;
+  readonly optimalTransferBlocks: number;
+  readonly maxCompareAndWriteBlocks: number;
+  readonly maxUnmapBlocks: number;
+  readonly maxUnmapDescriptors: number;
+  readonly maxWriteSameBlocks: number;
+  /** Logical blocks of a physical one: writes and discards of whole ones are cheaper. */
+  readonly physicalBlocks: number;
+}
+
+const KIB = 1024;
+const MIB = KIB * KIB;
+
+/** READ, WRITE and VERIFY go through the buffer pool chunk by chunk: this bounds their time. */
+const MAX_TRANSFER_BYTES = 32 * MIB;
+const OPTIMAL_TRANSFER_BYTES = 256 * KIB;
+/** Both halves of the data are kept in memory of the command's own. */
+const MAX_COMPARE_AND_WRITE_BYTES = 64 * KIB;
+const MAX_WRITE_SAME_BYTES = 64 * MIB;
+/** File systems and flash have blocks of this size; holes in files are of whole ones. */
+const PHYSICAL_BLOCK_BYTES = 4096;
+const MAX_UNMAP_BLOCKS = 1 << 20;
+const MAX_UNMAP_DESCRIPTORS = 256;
+
+function limitsOf({ blockBytes }: BlockGeometry): Limits {
+  return {
+    maxTransferBlocks: MAX_TRANSFER_BYTES / blockBytes,
+    optimalTransferBlocks: OPTIMAL_TRANSFER_BYTES / blockBytes,
+    maxCompareAndWriteBlocks: MAX_COMPARE_AND_WRITE_BYTES / blockBytes,
+    maxUnmapBlocks: MAX_UNMAP_BLOCKS,
+    maxUnmapDescriptors: MAX_UNMAP_DESCRIPTORS,
+    maxWriteSameBlocks: MAX_WRITE_SAME_BYTES / blockBytes,
+    physicalBlocks: PHYSICAL_BLOCK_BYTES / blockBytes,
+  };
+}
+
+/** Unit attention conditions: what each nexus is yet to be told (SAM-5 5.14). */
+class Attentions {
+  private readonly pending = new Map<string, ConditionName[]>();
+
+  /** From now on the nexus is told what happens. */
+  open(nexus: string): void {
+    if (!this.pending.has(nexus)) this.pending.set(nexus, []);
+  }
+
+  close(nexus: string): void {
+    this.pending.delete(nexus);
+  }
+
+  /** For one nexus; a condition that is pending already is not repeated. */
+  raise(nexus: string, condition: ConditionName): void {
+    const conditions = this.pending.get(nexus);
+    if (conditions?.includes(condition) === false) conditions.push(condition);
+  }
+
+  raiseForAll(condition: ConditionName, except?: string): void {
+    for (const nexus of this.pending.keys()) if (nexus !== except) this.raise(nexus, condition);
+  }
+
+  /** A reset: what was pending before it does not matter any more. */
+  reset(condition: ConditionName): void {
+    for (const conditions of this.pending.values()) conditions.splice(0, Infinity, condition);
+  }
+
+  /** The oldest one, which is then reported. */
+  take(nexus: string): ConditionName | undefined {
+    return this.pending.get(nexus)?.shift();
+  }
+}
 
 export interface LogicalUnitOptions {
   readonly backend: BlockBackend;

@@ -1,7 +1,7 @@
 // Requests of an endpoint: those that nothing waits for are told of by a later one, in order.
 import assert from 'node:assert/strict';
 
-import { PostedRequests } from '../../../../../../samples/ulp/iser/mover/target-side/posted.js';
+import { PostedRequests } from '../../../../../../samples/ulp/iser/mover/target-side/iser-mover.js';
 
 describe('iSER target: posted requests', () => {
   const LIMIT = 16;

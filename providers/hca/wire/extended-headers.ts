@@ -1,0 +1,64 @@
+/** RDMA Extended Transport Header, 16 bytes (IBTA 9.3.3). Addresses are two u32: hi, lo. */
+import { lower24, word } from '../../../core/spi/wire/field.js';
+
+// XRC Extended Transport Header, 4 bytes: the SRQ a request is for (IBTA annex A14).
+
+/** XRC SRQ number on the responder, 24 bits. */
+export const xrcethSrqn = lower24(0);
+
+export function writeXrceth(view: DataView, offset: number, srqn: number): void {
+  view.setUint32(offset, srqn & 0xffffff);
+}
+
+/** Immediate data, 4 bytes (IBTA 9.3.6): opaque, carried and returned as a u32 in wire order. */
+export const immdtValue = word(0);
+
+/** Invalidate Extended Transport Header, 4 bytes (IBTA 9.3.7): the R_Key to invalidate. */
+export const iethRkey = word(0);
+
+/** Datagram Extended Transport Header, 8 bytes (IBTA 9.3.2). */
+export const DETH_LENGTH = 8;
+
+export const dethQkey = word(0);
+/** Source QPN, 24 bits. */
+export const dethSrcQpn = lower24(4);
+
+export function writeDeth(view: DataView, offset: number, qkey: number, srcQpn: number): void {
+  view.setUint32(offset, qkey);
+  view.setUint32(offset + 4, srcQpn & 0xffffff);
+}
+
+/** ACK Extended Transport Header, 4 bytes: syndrome and MSN (IBTA 9.3.5). */
+export const AETH_LENGTH = 4;
+
+export function aethSyndrome(view: DataView, offset: number): number {
+  return view.getUint8(offset);
+}
+
+/** Message sequence number: requests completed by the responder, modulo 2^24. */
+export const aethMsn = lower24(0);
+
+/** @param syndrome 8 bits, see aeth-syndrome.ts; @param msn 24 bits, higher bits are cut off */
+export function writeAeth(view: DataView, offset: number, syndrome: number, msn: number): void {
+  view.setUint32(offset, ((syndrome & 0xff) << 24) | (msn & 0xffffff));
+}
+
+export const rethVaHi = word(0);
+export const rethVaLo = word(4);
+export const rethRkey = word(8);
+/** Length of the whole message in bytes, as sent: compare with MAX_MESSAGE_BYTES before use. */
+export const rethDmaLength = word(12);
+
+export function writeReth(
+  view: DataView,
+  offset: number,
+  vaHi: number,
+  vaLo: number,
+  rkey: number,
+  dmaLengthBytes: number,
+): void {
+  view.setUint32(offset, vaHi);
+  view.setUint32(offset + 4, vaLo);
+  view.setUint32(offset + 8, rkey);
+  view.setUint32(offset + 12, dmaLengthBytes);
+}
