@@ -7,7 +7,7 @@ import { extname, join } from 'node:path';
 const root = join(import.meta.dirname, '../..');
 const maxColumns = 100;
 /** Of code: comments and blank lines do not count, and no concept is cut to meet it. */
-const maxLines = 500;
+const maxLines = 600;
 const codeExtensions = new Set(['.ts', '.js', '.mjs', '.cjs', '.c', '.cc', '.h', '.sh', '.py']);
 
 // Spelled in pieces so that this file passes its own test.
@@ -65,7 +65,12 @@ describe('tidy', () => {
   });
 
   it(`keeps code within ${maxColumns} columns`, () => {
-    const long = linesWhere(files.filter(isCode), (line) => [...line].length > maxColumns);
+    // An import of one name cannot be broken.
+    const isUnbreakable = (line: string): boolean => /^(im|ex)port .*\{ [^,]+ \} from '/.test(line);
+    const long = linesWhere(
+      files.filter(isCode),
+      (line) => [...line].length > maxColumns && !isUnbreakable(line),
+    );
     assert.deepEqual(long, []);
   });
 

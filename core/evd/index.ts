@@ -36,12 +36,7 @@ export {
 } from './common/evd-states.js';
 export { callingUpcall } from './upcall/runner.js';
 export { Upcall, type UpcallHandler, currentUpcall } from './upcall/upcall.js';
-export {
-  DEFAULT_UPCALL_LIMIT,
-  type PendingChoice,
-  UPCALL_SAME,
-  UpcallPolicy,
-} from './upcall/policy.js';
+export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
 export { checkUpcall } from './evd-checks.js';
 export { checkSubscriber } from './common/checks.js';
 export { isPromiseLike, type UpcallLessee } from './upcall/runner.js';

@@ -44,7 +44,7 @@ export const AREAS: Readonly<Record<string, Area>> = {
   'providers/hca/rc': {
     files: [
       'connected/message-receiver',
-      'rc/kept-reads',
+      'rc/zero-copy-reads',
       'rc/reads',
       'rc/responder',
       'rc/responder-resources',

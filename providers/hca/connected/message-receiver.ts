@@ -21,7 +21,14 @@ import { SegmentCursor, segmentBytes } from '../memory/segment-cursor.js';
 import { segmentCount } from '../srq/receive-source.js';
 import { SYNDROME } from '../wire/aeth-syndrome.js';
 import { bthSolicited } from '../../../core/spi/wire/bth.js';
-import { iethRkey, immdtValue, rethDmaLength, rethRkey, rethVaHi, rethVaLo } from '../wire/extended-headers.js';
+import {
+  iethRkey,
+  immdtValue,
+  rethDmaLength,
+  rethRkey,
+  rethVaHi,
+  rethVaLo,
+} from '../wire/extended-headers.js';
 import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import {
   IETH_OFFSET_OF,

@@ -6,4 +6,4 @@ export { Pacer } from './pacer.js';
 export { ROUND } from './pumping.js';
 export { DOORBELL, ORDER } from './sending.js';
 export { SpinPacer } from './spin-pacer.js';
-export { CONVERSATION, HANDLER, REQUEST } from './turning.js';
+export { CONVERSATION, REQUEST } from './turning.js';

@@ -31,7 +31,13 @@ import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { type ReceiveSource, segmentCount } from '../srq/receive-source.js';
-import { DETH_LENGTH, dethQkey, dethSrcQpn, immdtValue, writeDeth } from '../wire/extended-headers.js';
+import {
+  DETH_LENGTH,
+  dethQkey,
+  dethSrcQpn,
+  immdtValue,
+  writeDeth,
+} from '../wire/extended-headers.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
 import type { AddressHandleTable, SoftAddressHandle } from './address-handle.js';
 
