@@ -3,7 +3,9 @@
 import { DatError } from '../errors/index.js';
 import { show } from '../spi/checks/index.js';
 import {
+  CAPABILITIES,
   type ConfiguredPlugin,
+  type Device,
   isConfiguredPlugin,
   type PluginKind,
   type PluginMeta,
@@ -66,6 +68,29 @@ export function checkRequirements(operation: string, metas: readonly PluginMeta[
     throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
       operation,
       message: `${titleOf(meta)} requires ${show(missing)}, which none provides: ${rest}`,
+      value: missing,
+    });
+  }
+}
+
+/** Capabilities of modules; the others are of the device. */
+const OF_MODULES: readonly string[] = ['mad', 'cm', 'device', 'port'];
+
+/**
+ * Checks what modules require of the open device: a provider names what its devices may have.
+ * @throws DatError DAT_MODEL_NOT_SUPPORTED
+ */
+export function checkDevice(metas: readonly PluginMeta[], { name, capabilities }: Device): void {
+  const has: ReadonlySet<string> = capabilities;
+  const names: readonly string[] = CAPABILITIES;
+  for (const meta of metas) {
+    const missing = meta.requires.find(
+      (each) => names.includes(each) && !OF_MODULES.includes(each) && !has.has(each),
+    );
+    if (missing === undefined) continue;
+    throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
+      operation: 'openIa',
+      message: `${titleOf(meta)} requires ${show(missing)}, which device ${show(name)} has not`,
       value: missing,
     });
   }

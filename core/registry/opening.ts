@@ -6,7 +6,7 @@ import { defaultLogger, LOGGER_KIND, loggerOf, type LogMethods } from '../log/in
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
 import { type ConfiguredModule, type ConfiguredProvider, type ModuleKind } from '../spi/index.js';
-import { checkPlugin, checkRequirements } from './checks.js';
+import { checkDevice, checkPlugin, checkRequirements } from './checks.js';
 import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
 
 /** What `openIa` takes. */
@@ -74,10 +74,12 @@ export async function open(opening: Opening): Promise<Ia> {
   const logger = loggerOf(given);
   for (const module of provider.modules) checkPlugin('openIa', module);
   const used = [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
-  checkRequirements('openIa', [provider.meta, ...used.map(({ meta }) => meta)]);
+  const metas = used.map(({ meta }) => meta);
+  checkRequirements('openIa', [provider.meta, ...metas]);
   const device = await devices.acquire(provider, modules, logger);
   try {
     const services = device.services(logger);
+    checkDevice(metas, services.device);
     const context = { ...services, trace: traceTo(logger) };
     const lease: DeviceLease = {
       onEvent: (listener) => device.onEvent(listener),

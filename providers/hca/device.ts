@@ -60,8 +60,8 @@ const QUEUE_PAIR_CLASSES: ReadonlyMap<QpType, QueuePairClass> = new Map([
 const LOCAL_ACK_DELAY = 15;
 const OBJECTS = 1 << 20;
 
-/** What it can do over any port. */
-const ALWAYS: readonly DeviceCapability[] = [
+/** Capabilities over any port. */
+const ALWAYS = [
   'rc',
   'uc',
   'ud',
@@ -70,7 +70,10 @@ const ALWAYS: readonly DeviceCapability[] = [
   'xrc',
   'memory-window',
   'send-with-invalidate',
-];
+] as const satisfies readonly DeviceCapability[];
+
+/** `provides` of a provider of the software HCA and the modules over it. */
+export const HCA_PROVIDES = [...ALWAYS, 'mad', 'cm'] as const;
 
 /** How a device is driven; the driver is its only implementation. */
 export interface DeviceDrive {
@@ -132,7 +135,7 @@ export class HcaDevice implements Device {
     if (port.meet !== undefined) this.meet = (peer, done) => port.meet?.(peer, done);
     if (hca.share !== undefined) this.share = hca.share;
     this.attributes = deviceAttributes(hca, random);
-    const capabilities = new Set(ALWAYS);
+    const capabilities = new Set<DeviceCapability>(ALWAYS);
     if (hca.multicast.possible) capabilities.add('multicast');
     if (hooks.openXrcDomain !== undefined) {
       capabilities.add('xrc-between-processes');

@@ -4,7 +4,7 @@
  */
 export { DROP_REASONS } from './common/counters.js';
 export type { DropReason, HcaCounters } from './common/counters.js';
-export { type DeviceHooks, HcaDevice } from './device.js';
+export { type DeviceHooks, HCA_PROVIDES, HcaDevice } from './device.js';
 export { HcaDriver } from './driver.js';
 export type { HcaDriverOptions } from './driver.js';
 export { defaultParameters } from './common/parameters.js';

@@ -11,6 +11,7 @@ import {
   PORT_COUNTERS,
   token,
 } from '../../core/spi/index.js';
+import { HCA_PROVIDES } from '../hca/device.js';
 import { type HcaParameters, PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { monotonicClock } from '../host/index.js';
 import { bindHca } from './bind-hca.js';
@@ -41,19 +42,6 @@ export interface HcaProviderOptions<P extends PacketPort = PacketPort> {
   readonly parameters?: Partial<HcaParameters>;
 }
 
-/** What the software HCA does, and the modules over it. */
-const PROVIDES = [
-  'rc',
-  'uc',
-  'ud',
-  'atomic',
-  'send-with-invalidate',
-  'shared-receive-queue',
-  'memory-window',
-  'mad',
-  'cm',
-  'xrc',
-] as const;
 const OPTIONS = {
   name: TEXT,
   key: TEXT,
@@ -92,7 +80,7 @@ export function hcaProvider<P extends PacketPort>(
       kind: 'provider',
       sdkVersion: '1.0',
       requires: [],
-      provides: PROVIDES,
+      provides: HCA_PROVIDES,
     },
     () => ({
       deviceKey: key,

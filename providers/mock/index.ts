@@ -12,7 +12,7 @@ import {
   type ProviderInstance,
   token,
 } from '../../core/spi/index.js';
-import type { HcaParameters } from '../hca/index.js';
+import { HCA_PROVIDES, type HcaParameters } from '../hca/index.js';
 import { bindHca } from '../kit/bind-hca.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
@@ -97,7 +97,7 @@ export const mock = definePlugin(
     kind: 'provider',
     sdkVersion: '1.0',
     requires: [],
-    provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+    provides: [...HCA_PROVIDES, 'multicast'],
     options: OPTIONS,
   },
   ({ fabric, address, process, mtuBytes, parameters: given }: MockOptions): MockInstance => {

@@ -10,7 +10,7 @@ import {
 import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
-import type { HcaParameters } from '../hca/index.js';
+import { HCA_PROVIDES, type HcaParameters } from '../hca/index.js';
 import { monotonicClock, packageFile } from '../host/index.js';
 import { bindHca } from '../kit/bind-hca.js';
 import type { HcaNode } from '../kit/hca-node.js';
@@ -84,7 +84,7 @@ export const SOFTROCE_META = {
   kind: 'provider',
   sdkVersion: '1.0',
   requires: ['mad', 'cm', 'xrc'],
-  provides: ['rc', 'ud', 'atomic', 'mad', 'cm', 'xrc'],
+  provides: [...HCA_PROVIDES, 'multicast'],
   options: OPTIONS,
 } as const;
 

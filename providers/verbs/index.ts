@@ -16,6 +16,7 @@ import { xrc } from '../../plugins/xrc/index.js';
 import { bindNode } from '../host/index.js';
 import { makeCm, makeMad } from './modules.js';
 import type { VerbsNode } from './node.js';
+import { VERBS_CAPABILITIES } from './objects/device-attributes.js';
 import { openNode } from './open.js';
 import { checkOptions, OPTIONS, type VerbsOptions } from './opening/options.js';
 import { optionsOf } from './opening/provider-init.js';
@@ -48,7 +49,7 @@ export const verbs = definePlugin(
     kind: 'provider',
     sdkVersion: '1.0',
     requires: ['mad', 'cm', 'xrc'],
-    provides: ['rc', 'ud', 'mad', 'cm', 'xrc'],
+    provides: [...VERBS_CAPABILITIES, 'mad', 'cm'],
     options: OPTIONS,
   },
   (given: VerbsOptions | undefined): ProviderInstance => {

@@ -56,6 +56,19 @@ export function deviceAttributesOf(
   };
 }
 
+/** Capabilities that a device may have; `capabilitiesOf` says which of them it has. */
+export const VERBS_CAPABILITIES = [
+  'rc',
+  'uc',
+  'ud',
+  'atomic',
+  'shared-receive-queue',
+  'multicast',
+  'memory-window',
+  'send-with-invalidate',
+  'xrc',
+] as const satisfies readonly DeviceCapability[];
+
 export function capabilitiesOf(device: NativeDeviceAttributes): ReadonlySet<DeviceCapability> {
   const has = (flags: number): boolean => (device.capabilityFlags & flags) !== 0;
   const capabilities = new Set<DeviceCapability>(['rc', 'uc', 'ud']);
