@@ -141,6 +141,34 @@ export function roomCycles(imports: readonly Import[]): string[][] {
   return cycles(graph);
 }
 
+/** Files of at most `lines` lines; what a reader would not look up by itself. */
+export function smallFiles(sources: Sources, lines: number): string[] {
+  const isSmall = (text: string): boolean => text.trimEnd().split('\n').length <= lines;
+  return [...sources].filter(([, text]) => isSmall(text)).map(([path]) => path);
+}
+
+/** Files that one other file imports. */
+export function filesOfOneImporter(imports: readonly Import[]): string[] {
+  const importers = new Map<string, Set<string>>();
+  for (const { from, to } of imports) {
+    importers.set(to, (importers.get(to) ?? new Set()).add(from));
+  }
+  return [...importers].filter(([, { size }]) => size === 1).map(([path]) => path);
+}
+
+/** Doc comments that begin with a function word, where a noun or a verb would say what it is. */
+export function oddHeads(sources: Sources): string[] {
+  const odd = /\/\*\*\s+(?:\* )?(?:Of|What|Whether|That|Which|Who) /g;
+  return [...sources].flatMap(([path, text]) => [...text.matchAll(odd)].map(() => path));
+}
+
+/** Citations of documents that are not in the repository. */
+export function deadCitations(sources: Sources): string[] {
+  return [...sources]
+    .filter(([, text]) => /\b(?:wire|DAT) facts\b/i.test(text))
+    .map(([path]) => path);
+}
+
 /** Strongly connected components of more than one node (Tarjan). */
 function cycles(graph: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
   const order = new Map<string, number>();

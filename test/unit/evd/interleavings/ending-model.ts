@@ -50,20 +50,24 @@ export class EndingModel {
     this.list = this.list.filter((ending) => !this.isOver(ending));
   }
 
-  teardown(own: Running | undefined): void {
-    const { evd, freed, running } = this.world;
-    const waitsFor = new Set(running.filter((other) => other !== own));
-    if (own !== undefined) {
-      for (const other of waitsFor) if (this.waits(other)) waitsFor.delete(other);
-    }
+  /** @param isUnnamed the call does not name its upcall, which awaits it */
+  teardown(own: Running | undefined, isUnnamed = false): void {
+    const { evd, freed } = this.world;
+    const waitsFor = this.othersOf(own);
     const done = freed
       ? evd.free({ ...(own !== undefined && { upcall: own.upcall }) })
-      : (own?.upcall.teardown() ?? evd.modifyUpcall('TEARDOWN'));
+      : ((isUnnamed ? undefined : own?.upcall.teardown()) ?? evd.modifyUpcall('TEARDOWN'));
     this.follow(done, own, waitsFor, false);
   }
 
+  /** Upcalls in progress that an ending waits for: not its own, nor others that wait likewise. */
+  private othersOf(own: Running | undefined): Set<Running> {
+    const { running } = this.world;
+    return new Set(running.filter((each) => each !== own && (!own || !this.waits(each))));
+  }
+
   free(own: Running | undefined): void {
-    const waitsFor = new Set(this.world.running.filter((other) => other !== own));
+    const waitsFor = this.othersOf(own);
     const done = this.world.evd.free();
     this.world.ended();
     this.follow(done, own, waitsFor, false);

@@ -102,13 +102,12 @@ export class EvdWorld implements Searchable {
   private actionsOf(upcall: Running, i: number, list: Action[]): void {
     list.push([`end ${i}`, () => upcall.end()]);
     list.push([`reject ${i}`, () => upcall.end(new Error('handler'))]);
-    const { awaitOwnEnd } = upcall;
-    if (awaitOwnEnd !== undefined) {
-      list.push([`await free ${i}`, () => awaitOwnEnd(async (evd) => evd.free())]);
-      const teardown = async (evd: Evd): Promise<void> => evd.modifyUpcall('TEARDOWN');
-      if (!this.freed) list.push([`await TEARDOWN ${i}`, () => awaitOwnEnd(teardown)]);
-    }
     if (this.endings.waits(upcall)) return;
+    const { behindAwait } = upcall;
+    if (behindAwait !== undefined && !this.freed) {
+      list.push([`await free ${i}`, () => behindAwait(() => this.endings.free(upcall))]);
+      list.push([`await TEARDOWN ${i}`, () => behindAwait(() => this.teardown(upcall, true))]);
+    }
     list.push([`teardown ${i}`, () => this.teardown(upcall)]);
     if (this.space.close) list.push([`close ${i}`, () => this.endings.close(upcall)]);
   }
@@ -138,9 +137,6 @@ export class EvdWorld implements Searchable {
     if (this.endings.areJoint) for (let i = 0; i < 8; i++) await settle();
     if (this.evd.isFreed && !this.freed) this.ended();
     this.endings.check();
-    if (this.running.some(({ isAnswered }) => isAnswered === false)) {
-      throw new Violation('an upcall awaits its own end');
-    }
     this.running = orderUpcalls(this);
     this.checkCount();
     if (this.wanted) this.stale = 0;
@@ -293,9 +289,9 @@ export class EvdWorld implements Searchable {
     if (pending === 'refuse' && counted > 0) throw new Violation('enabled although events wait');
   }
 
-  private teardown(own: Running | undefined): void {
+  private teardown(own: Running | undefined, isUnnamed = false): void {
     this.target = 'TEARDOWN';
-    this.endings.teardown(own);
+    this.endings.teardown(own, isUnnamed);
     this.target = undefined;
     if (!this.freed) this.policy = 'TEARDOWN';
   }

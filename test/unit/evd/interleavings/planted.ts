@@ -34,7 +34,7 @@ export async function plant({ file, edits }: PlantedBug): Promise<Core> {
     const load = async (module: string): Promise<unknown> =>
       import(pathToFileURL(join(root, 'core', module)).href);
     const evd = (await load('evd/index.js')) as Pick<Core, 'Evd' | 'Cno'>;
-    const close = (await load('dat/ia/close.js')) as Pick<Core, 'closeSteps'>;
+    const close = (await load('dat/ia/closing.js')) as Pick<Core, 'closeSteps'>;
     return { Evd: evd.Evd, Cno: evd.Cno, closeSteps: close.closeSteps };
   } finally {
     rmSync(root, { recursive: true });

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { EvdWorld } from './evd-world.js';
 import { type PlantedBug, plant, real } from './planted.js';
+import { Violation } from './rules.js';
 import { search, type SearchResult } from './search.js';
 import type { Core, Space } from './space.js';
 
@@ -150,17 +151,17 @@ const BUGS: readonly Bug[] = [
   },
   {
     name: 'an upcall too deep in calls to be known as the one that awaits its TEARDOWN',
-    file: 'evd/upcall/frame',
+    file: 'evd/upcall/runner',
     edits: [['v8.stackTraceLimit = Infinity;', '']],
     space: { ...asyncUpcalls, asyncUpcalls: 1 },
-    found: /awaits its own end/,
+    found: /teardown does not resolve/,
   },
   {
     name: 'an upcall that is not known any more when another one has ended',
     file: 'evd/upcall/runner',
-    edits: [['this.busy.delete(frame);', 'this.busy.clear();']],
+    edits: [['outlived.delete(frame.name);', 'outlived.clear();']],
     space: asyncUpcalls,
-    found: /awaits its own end/,
+    found: /teardown does not resolve/,
   },
   {
     name: 'a close that waits for a second upcall that closes',
@@ -283,7 +284,13 @@ describe('upcall interleavings, to a fixpoint', function () {
 
   for (const bug of BUGS) {
     it(`find ${bug.name}`, async () => {
-      const { violation } = await run(bug.name, await plant(bug), bug.space);
+      // Frames are shared by all worlds of a copy, so a bug in them may show as a path is retaken.
+      const { violation } = await run(bug.name, await plant(bug), bug.space).catch(
+        (error: unknown) => {
+          if (error instanceof Violation) return { violation: error.message };
+          throw error;
+        },
+      );
       assert.match(violation ?? 'nothing found', bug.found);
     });
   }
