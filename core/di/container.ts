@@ -17,17 +17,17 @@ import {
 } from '../spi/index.js';
 import { DeviceServices, IF_BOUND, TAKEN } from './device-services.js';
 
-/** What stands over the provider's own, and wraps it if it injects its own token. */
+/** A part that replaces the provider's own, or wraps it if it injects its own token. */
 export interface Layer {
   readonly token: Token<unknown>;
   readonly part: Part<unknown>;
-  /** What errors call it: `cm plugin "trace"`. */
+  /** Its name in errors: `cm plugin "trace"`. */
   readonly title: string;
 }
 
 /** The levels of a token. */
 interface Stack {
-  /** What the provider bound. */
+  /** The level that the provider bound. */
   base: Level | undefined;
   /** From below. */
   readonly layers: Level[];
@@ -79,7 +79,7 @@ export class DeviceContainer implements Registrar {
     checkGraph([...roots, ...this.onOpened], (level) => this.needsOf(level));
   }
 
-  /** What the provider asked for at the end of the opening. */
+  /** Creates the parts that the provider asked for at the end of the opening. */
   opened(): void {
     for (const level of this.onOpened) this.instanceOf(level);
   }
@@ -93,19 +93,19 @@ export class DeviceContainer implements Registrar {
     return this.instanceOf(this.top(token) ?? refuseMissing('core', token, this.provider)) as T;
   }
 
-  /** What has been made for the token, and wraps all that was: the one that there is an end to. */
+  /** The outermost instance made for the token: the one to close. */
   madeOf<T>(token: Token<T>): T | undefined {
     const level = this.levelsOf(token).findLast((each) => this.made.has(each));
     return level && (this.made.get(level) as T);
   }
 
-  /** What the provider itself bound, whatever stands over it. */
+  /** The provider's own instance, without its wrappers. */
   ownOf<T>(token: Token<T>): T | undefined {
     const base = this.stacks.get(token)?.base;
     return base && (this.instanceOf(base) as T);
   }
 
-  /** What core uses of the device, with a logger of the interface adapter's own. */
+  /** The services that core uses, with a logger of the interface adapter's own. */
   servicesFor(logger: Logger): DeviceServices {
     const child = this.container.createChildContainer();
     child.register(LOGGER, { useValue: logger });
@@ -182,7 +182,7 @@ export class DeviceContainer implements Registrar {
 
 /** One of the things that stand for a token: the provider's, or one over it. */
 interface Level {
-  /** What stands for it in the container. */
+  /** Its key in the container. */
   readonly key: symbol;
   readonly token: Token<unknown>;
   readonly part: Part<unknown>;

@@ -1,4 +1,4 @@
-/** What core takes from a device's container. */
+/** The services that core takes from a device's container. */
 import 'reflect-metadata';
 import { inject, injectable } from 'tsyringe';
 import {
@@ -24,7 +24,7 @@ import {
   type XrcModule,
 } from '../spi/index.js';
 
-/** What every device has. */
+/** Services that every device has. */
 export const TAKEN: readonly Token<unknown>[] = [
   CLOCK,
   TIMERS,
@@ -34,7 +34,7 @@ export const TAKEN: readonly Token<unknown>[] = [
   DEVICE,
   CM,
 ];
-/** What core takes where it is. */
+/** Services that core takes if they are bound. */
 export const IF_BOUND: readonly Token<unknown>[] = [MAD, XRC];
 
 @injectable()

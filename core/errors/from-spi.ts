@@ -5,9 +5,9 @@ import type { DatSubtype, DatType } from './dat/codes.js';
 import { DatError } from './dat/dat-error.js';
 
 /**
- * errno → DAT type and subtype: a table (DAT facts 3.6). Where dapl gives a bare type, the subtype
- * that fits is filled in. Values that providers raise and dapl does not know (it calls them
- * DAT_INTERNAL_ERROR) are below the line.
+ * errno → DAT type and subtype: a table, after dapl's dapl_convert_errno. Where dapl gives a bare
+ * type, the subtype that fits is filled in. Values that providers raise and dapl does not know (it
+ * calls them DAT_INTERNAL_ERROR) are below the line.
  */
 export const DAT_BY_ERRNO: Readonly<Record<SpiErrorCode, readonly [DatType, DatSubtype?]>> = {
   EOVERFLOW: ['DAT_LENGTH_ERROR'],

@@ -1,4 +1,4 @@
-/** What an event dispatcher counts (DAT facts 1.8): DAT_EVD_COUNTERS that we have an event for. */
+/** Counters of an event dispatcher: those of DAT_EVD_COUNTERS that have an event here. */
 export const EVD_COUNTERS = [
   /** `wait` calls; waits that had to wait, of iterations too. */
   'wait',

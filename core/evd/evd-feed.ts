@@ -100,7 +100,7 @@ export class EvdFeed implements ErrorSource {
    * Counts a user: while there is one the EVD cannot be freed.
    * @param configuration how the completions of this user notify: NOTIFY if some may be
    * UNSIGNALLED, SOLICITED, or THRESHOLD; none for a stream of other events. All users must agree,
-   * and other events go with THRESHOLD only (DAT facts 4.1)
+   * and streams of other events combine with THRESHOLD only
    * @throws DatError DAT_INVALID_STATE (DAT_INVALID_STATE_EVD_CONFIG_*) when they do not
    */
   addUser(configuration?: EvdConfiguration): void {

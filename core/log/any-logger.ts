@@ -10,7 +10,7 @@ export type LogMethods = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'> & Par
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 
-/** What `openIa` takes for a logger. */
+/** Loggers that `openIa` accepts. */
 export const LOGGER_KIND: Kind<LogMethods> = kindOf(
   `an object with the functions ${LEVELS.join(', ')}, as console or createLogger() is`,
   (value) => {

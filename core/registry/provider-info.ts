@@ -1,7 +1,7 @@
 /**
  * Adapters by name, API version and thread safety: DAT_PROVIDER_INFO, and the match that
- * dat_ia_openv makes (DAT facts 5.2): name, major version and thread flag as asked for, the minor
- * version as asked for or higher.
+ * dat_ia_openv makes. Name, major version and thread flag must be as requested, the minor version
+ * as requested or higher.
  */
 import { checkOptions, checkValue, invalid } from '../errors/guards.js';
 import { BOOLEAN, kindOf, optional, show } from '../spi/checks/index.js';

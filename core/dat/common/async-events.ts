@@ -9,9 +9,10 @@ import {
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import type { IaCore } from './adapter-state.js';
 
-// Events of device, queue pairs and queues → asynchronous errors of DAT: a table (DAT facts 3.4).
-// Where we leave dapl: what is no error only goes to the log, a queue pair's last receive and a
-// shared queue's low watermark are not called broken endpoints, and `reason` is filled in.
+// Events of device, queue pairs and queues → asynchronous errors of DAT: a table, after dapl's
+// dapls_ib_get_async_event (dapl/openib_common/util.c). It differs from dapl in three ways: events
+// that are no errors only go to the log; a queue pair's last receive and a shared queue's low
+// watermark do not break an endpoint; and `reason` is filled in.
 
 /** Without `reason` and `breaks` an event is no error of adapter or endpoint: a line in the log. */
 export interface AsyncEventRow {

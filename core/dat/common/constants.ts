@@ -1,4 +1,4 @@
-/** Enumerations of DAT, with DAT's numbers (DAT facts 0.2). */
+/** Enumerations of DAT, with the numbers of dat.h and udat.h. */
 import { show } from '../../spi/checks/index.js';
 
 /** Completion flags: a bit set, on a posted request and as an endpoint attribute. */

@@ -1,4 +1,4 @@
-/** What an interface adapter counts (DAT facts 1.8): DAT_IA_COUNTERS that we have an event for. */
+/** Counters of an interface adapter: those of DAT_IA_COUNTERS that have an event here. */
 import { Counters } from '../../evd/index.js';
 
 /** Objects that are counted as they come and go. */

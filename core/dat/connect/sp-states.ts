@@ -1,4 +1,4 @@
-/** Service points and connection requests: their states as data (DAT facts 2.5). */
+/** States of service points and connection requests, as data. */
 /**
  * LISTENING takes requests; PENDING takes none, and waits for answers to those handed out; FREE is
  * the end.

@@ -3,7 +3,7 @@ import type { DeviceAttributes } from '../../spi/index.js';
 import { checkInteger, checkOptions } from '../../errors/guards.js';
 import type { QueueAttributes } from '../work/attributes.js';
 
-/** RDMA_UDP_QKEY: what rdma_cm's datagram services have (wire facts 4.8). */
+/** RDMA_UDP_QKEY: the Q_Key of rdma_cm's datagram services (include/rdma/rdma_cm.h). */
 export const DEFAULT_QKEY = 0x01234567;
 
 /** What an endpoint for datagrams is made with. */

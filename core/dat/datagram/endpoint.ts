@@ -1,7 +1,7 @@
 /**
- * Endpoint for unreliable datagrams (IB extension, DAT facts 1.8): sends to peers that it has an
- * address handle for, and receives from all that have its Q_Key. It has no connection and no
- * connection events; a datagram may be lost, and is whole if it comes.
+ * Endpoint for unreliable datagrams (an IB extension of DAT). Sends to peers that it has an address
+ * handle for, and receives from all peers that have its Q_Key. It has no connection and no
+ * connection events. A datagram may be lost; one that arrives is whole.
  */
 import { BOOLEAN, hex, type Kinds, optional, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';

@@ -1,4 +1,4 @@
-/** Endpoint attributes (DAT facts 5.6): defaults, limits and checks. */
+/** Endpoint attributes (DAT_EP_ATTR): defaults, limits and checks. */
 import { DatError } from '../../errors/index.js';
 import type { DeviceAttributes } from '../../spi/index.js';
 import { CompletionFlags, Qos } from '../common/constants.js';

@@ -1,4 +1,4 @@
-/** What the CM reports, and which connection event it becomes: a table (DAT facts 3.5). */
+/** Outcomes of the CM and the connection events that they become: a table, after dapl's. */
 import type { CmEvent } from '../../spi/index.js';
 
 /** DAT_CONNECTION_EVENT_* without the prefix. */

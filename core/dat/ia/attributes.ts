@@ -1,4 +1,4 @@
-/** Attributes of an interface adapter, under DAT's names (DAT facts 5.3). */
+/** Attributes of an interface adapter, under the names of DAT_IA_ATTR. */
 import { type Device, ipFromGid } from '../../spi/index.js';
 import type { ProviderAttributes } from './provider-attributes.js';
 import { mostRegionBytes } from '../memory/view-limit.js';

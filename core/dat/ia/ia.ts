@@ -388,7 +388,7 @@ export class Ia extends Handle {
     await this.close();
   }
 
-  /** Every connection of a device that has gone is broken, each told once (DAT facts 3.5). */
+  /** Breaks every connection of a device that is gone, with one BROKEN event each. */
   private onDeviceEvent(event: AsyncEventType): void {
     reportDeviceEvent(event, this.core);
     if (event !== AsyncEventType.DEVICE_FATAL) return;

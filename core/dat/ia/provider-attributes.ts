@@ -1,6 +1,6 @@
 /**
- * Attributes of a provider, under DAT's names (DAT facts 5.4, 5.5). What differs between devices is
- * derived from what the device can do; the rest is core's own doing and the same everywhere.
+ * Attributes of a provider, under the names of DAT_PROVIDER_ATTR. Those that differ between devices
+ * are derived from the device's capabilities. The rest are core's own, the same for every device.
  */
 import { EVD_STREAM_MERGING, type EvdFlags, type UpcallPolicy } from '../../evd/index.js';
 import { CmPrivateData, type Device, type DeviceCapability, ipFromGid } from '../../spi/index.js';
@@ -144,7 +144,7 @@ function mergingTable(): ProviderAttributes['evdStreamMergingSupported'] {
   ) as ProviderAttributes['evdStreamMergingSupported'];
 }
 
-/** DAT facts 5.5: values are strings; what is not there has no name. */
+/** Provider-specific named attributes (DAT_NAMED_ATTR): values are strings; absent ones are left out. */
 function providerSpecific(device: Device, providerName: string): Record<string, string> {
   const { nodeGuid, activeMtuBytes, portNumber, maxInitiatorDepth } = device.attributes;
   const [gid] = device.gids;

@@ -1,6 +1,6 @@
 /**
- * Counters of an endpoint (DAT facts 1.8, dat_ib_query_counters): what has been posted and received
- * since it was made or since they were reset.
+ * Counters of an endpoint (dat_ib_query_counters): posts and receives since the endpoint was made or
+ * the counters were reset.
  */
 import { readCounters } from '../../evd/index.js';
 import { WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';

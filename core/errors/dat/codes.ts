@@ -1,6 +1,6 @@
 /**
- * DAT return types and subtypes: the one table of them (DAT facts 0.3; dat_error.h). A numeric
- * return code is class (bits 30-31) | type (bits 16-29) | subtype (bits 0-15).
+ * DAT return types and subtypes: the one table of them (dat_error.h). A numeric return code is
+ * class (bits 30-31) | type (bits 16-29) | subtype (bits 0-15).
  */
 
 /** Class bits of a return code. */

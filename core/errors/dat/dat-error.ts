@@ -27,7 +27,7 @@ export class DatError extends Error {
   readonly code: DatType;
   /** DAT subtype with its prefix, such as `DAT_INVALID_STATE_EP_UNCONNECTED`. */
   readonly subtype: DatSubtype | undefined;
-  /** DAT's number, unsigned, class ERROR included (DAT facts 0.3). */
+  /** DAT's number (dat_error.h), unsigned, class ERROR included. */
   readonly returnCode: number;
   readonly operation: string;
   readonly value: unknown;

@@ -46,7 +46,7 @@ function cnoInUse(evds: number, waiters: number): DatError {
   });
 }
 
-/** DAT says QUEUE_EMPTY where an EVD says TIMEOUT_EXPIRED (DAT facts 1.2). */
+/** dat_cno_wait returns QUEUE_EMPTY where dat_evd_wait returns TIMEOUT_EXPIRED. */
 function cnoTimeout(timeoutMs: number): DatError {
   return new DatError('DAT_QUEUE_EMPTY', {
     operation: 'cno.wait',

@@ -1,4 +1,4 @@
-/** The states of a consumer notification object as data (DAT facts 2.4). */
+/** The states of a consumer notification object, as data. */
 
 export type CnoState = 'UNTRIGGERED' | 'TRIGGERED' | 'DEAD';
 

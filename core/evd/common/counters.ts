@@ -1,6 +1,6 @@
 /**
- * Named counters (DAT facts 1.8, dat_ib_query_counters): numbers in a typed array, so that counting
- * on the data path allocates nothing. Exact up to 2^53.
+ * Named counters (dat_ib_query_counters): numbers in a typed array, so that counting on the data
+ * path allocates nothing. Exact up to 2^53.
  */
 export class Counters<Name extends string> {
   private readonly values: Float64Array;

@@ -1,4 +1,4 @@
-/** The states of an event dispatcher as data (DAT facts 1.2, 2.3). */
+/** The states of an event dispatcher, as data. */
 import type { DatSubtype } from '../../errors/index.js';
 
 /** DAT_EVD_FLAGS: the streams that feed an EVD (bit set). */
@@ -28,7 +28,7 @@ export const EvdState = {
   CONFIG_THRESHOLD: 0x30,
 } as const;
 
-/** Two independent substates, and the call that leads from one to the other (DAT facts 2.3). */
+/** Two independent substates of DAT_EVD_STATE, and the calls that change them. */
 export type EvdWaiting = 'WAITABLE' | 'UNWAITABLE';
 
 export const EVD_SUBSTATES = {

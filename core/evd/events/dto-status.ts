@@ -1,6 +1,6 @@
 /**
- * DTO completion statuses and operations, and how work completions map to them (DAT facts 3.2,
- * 3.3).
+ * DTO completion statuses and operations (dat.h), and how work completions map to them: as dapl's
+ * dapls_ib_get_dto_status (dapl/openib_common/cq.c).
  */
 import { WcFlags, WcOpcode, WcStatus } from '../../spi/index.js';
 import { DatEventNumber, type DtoCompletionEvent } from './event.js';

@@ -1,4 +1,4 @@
-/** Events as a consumer gets them: DAT's numbers, readonly, one union (DAT facts 3.1). */
+/** Events as a consumer gets them: the numbers of dat.h, readonly, one union. */
 import type { AsyncEventType } from '../../spi/index.js';
 import type { ConnectionCause } from './connection-causes.js';
 import type { DatDto, DatDtoStatus } from './dto-status.js';
@@ -88,7 +88,7 @@ export interface DatagramSource {
   readonly qpn: number;
 }
 
-/** A datagram has been sent, or has come (IB extension, DAT facts 1.8). */
+/** A datagram has been sent or received (an IB extension of DAT). */
 export interface DatagramEvent {
   readonly type: 'datagram';
   readonly number: N['IB_DTO'];

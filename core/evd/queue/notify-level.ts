@@ -1,6 +1,6 @@
 /**
- * How a new event makes itself heard (DAT facts 4.1); the louder, the higher. Every event is
- * queued, whatever its notice.
+ * How a new event notifies; a higher level includes the lower ones. Every event is queued, whatever
+ * its level.
  */
 export const Notice = {
   /** Not at all: a completion of a request that was posted UNSIGNALLED. */

@@ -1,7 +1,6 @@
 /**
- * Which handler may be called when: the pure state of an EVD's upcalls. It knows of no queue,
- * device or promise, so that its steps can be searched exhaustively. Rules: design of the upcall
- * policies.
+ * The pure state of an EVD's upcalls: which handler may be called when. It knows no queue, device
+ * or promise, so that a test can search all its steps. The rules are those of `UPCALL_POLICIES`.
  */
 import { UPCALL_POLICIES, type UpcallPolicy } from './policy.js';
 

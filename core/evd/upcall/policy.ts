@@ -1,4 +1,4 @@
-/** Upcall policies as data (kDAPL DAT_UPCALL_POLICY, DAT facts 4.5; reviewed in August 2005). */
+/** Upcall policies as data (kDAPL's DAT_UPCALL_POLICY, as reviewed in August 2005). */
 
 /** Policies by name; ONE is DAT 2.0's SINGLE_INSTANCE. */
 export const UpcallPolicy = {

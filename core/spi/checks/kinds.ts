@@ -1,4 +1,4 @@
-/** What a value may be, as data: a test, and the words for it. */
+/** Kinds of values, as data: a test, and the words for it. */
 import { nearest } from './nearest.js';
 import { show } from './show.js';
 
@@ -8,11 +8,11 @@ export interface Kind<T = unknown> {
   readonly accepts: (value: unknown) => value is T;
   /** The words that it accepts, where it accepts some: a word that is near one may mean it. */
   readonly words?: readonly string[];
-  /** Of an object: what each of its fields may be, and it has no others. */
+  /** For an object: the kind of each of its fields; it has no others. */
   readonly fields?: Readonly<Record<string, Kind>>;
 }
 
-/** What a message says of a value that is not accepted: what it must be, and perhaps was to be. */
+/** The text for a refused value: what it must be, and the word that it may have meant. */
 export function expectedOf({ expected, words = [] }: Kind, value: unknown): string {
   return typeof value === 'string' ? withNearest(expected, value, words) : expected;
 }
@@ -73,7 +73,7 @@ export function instanceOf<T>(
   return kindOf(expected, (value) => value instanceof type);
 }
 
-/** Of an option that may be left out. */
+/** The kind of an option that may be left out. */
 export function optional<T>(kind: Kind<T>): Kind<T | undefined> {
   const { expected, accepts } = kind;
   return { ...kind, ...kindOf(expected, (value) => value === undefined || accepts(value)) };

@@ -1,4 +1,4 @@
-/** Which of the known words is meant by one that is not known: for "did you mean". */
+/** Finds the known word that a misspelt one means: for "did you mean". */
 
 /** Longer words are no slips of the pen. */
 const MAX_LENGTH = 40;

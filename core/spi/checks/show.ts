@@ -43,7 +43,7 @@ function describe(value: unknown): string {
   }
 }
 
-/** Of a class that may have been made to throw where it is looked at. */
+/** Describes an object. Its class may throw when it is inspected. */
 function describeObject(value: object): string {
   try {
     if (Array.isArray(value)) return `an array of ${value.length}`;

@@ -6,7 +6,9 @@
 import { inspect } from 'node:util';
 import { show } from './show.js';
 
-/** What an object says of itself: undefined and false are left out, true is the name alone. */
+/**
+ * Fields that an object shows. undefined and false are left out; true is shown as the name alone.
+ */
 export type Facts = Readonly<Record<string, unknown>>;
 
 /** Text that stands as it is: a symbolic value, a number that people know in hexadecimal. */
@@ -82,7 +84,7 @@ function jsonOf(value: unknown): unknown {
   return symbolOf(value) ?? value;
 }
 
-/** Of what is not shown with all that is in it. */
+/** The short text of a value that is not shown in full. */
 function symbolOf(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (value instanceof Symbolic) return value.text;

@@ -1,6 +1,6 @@
 /** Breaches of the provider contract (docs/spi.md) that can be told from outside. */
 
-/** What each rule demands. */
+/** The rules, each with its demand. */
 export const BREACHES = {
   'handler-inside-call': 'handlers run in the pump, never inside a call of the consumer',
   'completion-unknown': 'a completion is of a request that is outstanding, and comes once',

@@ -1,4 +1,4 @@
-/** Whether a call of the consumer's is under way, in whatever part of a device. */
+/** Tracks whether a call of the consumer is in progress, in any part of a device. */
 import type { Report } from './breaches.js';
 
 export class CallDepth {
@@ -14,7 +14,10 @@ export class CallDepth {
     }
   }
 
-  /** What a handler calls is not inside the call that is under way when it is wrongly run. */
+  /**
+   * Runs a handler. Its own calls do not count as inside the call in progress, even if it runs
+   * there wrongly.
+   */
   handler(what: string, run: () => void): void {
     const inside = this.calls.at(-1);
     if (inside !== undefined) this.report('handler-inside-call', `${what} inside ${inside}`);

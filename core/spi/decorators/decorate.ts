@@ -16,7 +16,7 @@ import type { Timers } from '../time/timers.js';
 import { CLOCK, LOGGER, TIMERS, type Token } from '../plugin/tokens.js';
 import { over, type Over } from './over.js';
 
-/** What every device has, for whatever stands over a part of it. */
+/** Services of every device, for decorators. */
 export interface DecoratorContext {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -43,7 +43,7 @@ export type Decorators = {
 };
 
 export interface DecorateOptions {
-  /** What errors call it: lower-case letters, digits and dashes; default `decorator`. */
+  /** Name in errors: lower-case letters, digits and dashes; default `decorator`. */
   readonly name?: string;
 }
 

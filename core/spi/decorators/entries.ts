@@ -1,11 +1,11 @@
-/** What the words of ring entries say (core/spi/layout/ring.ts), as objects. */
+/** Decodes the words of ring entries (core/spi/layout/ring.ts) into objects. */
 import { type WcOpcode, WrFlags, type WrOpcode } from '../wire/ib.js';
 import { CQE, type Ring, RQE, SGE, SQE } from '../layout/ring.js';
 
 declare const OF: unique symbol;
-/** Of a work request: another number than that of its completion, and another type. */
+/** Opcode of a work request: its numbers and type differ from those of a completion. */
 export type PostedOpcode = WrOpcode & { readonly [OF]: 'request' };
-/** Of a completion. */
+/** Opcode of a completion. */
 export type CompletedOpcode = WcOpcode & { readonly [OF]: 'completion' };
 
 /** A work request that is handed to the device. */
@@ -35,13 +35,13 @@ export interface ObservedCompletion {
   readonly qpn: number;
   readonly srqn: number;
   readonly index: number;
-  /** Of `WcStatus`. */
+  /** A number of `WcStatus`. */
   readonly status: number;
   readonly opcode: CompletedOpcode;
   readonly cookie: bigint;
   /** The number that its queue pair was made with. */
   readonly context: number;
-  /** Of a success; 0 of a failure. */
+  /** Bytes of a success; 0 for a failure. */
   readonly lengthBytes: number;
   readonly timeUs: number;
   /** From the doorbell of the request; absent where that was not seen. */

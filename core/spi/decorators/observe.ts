@@ -84,7 +84,7 @@ export function observe(
   return decorate(provider, { device }, { name });
 }
 
-/** What stands over the members of a device that is observed. */
+/** Overrides for the members of an observed device. */
 export function observedDevice(device: Device, clock: Clock, observer: Observer): Over<Device> {
   const watch = new Watch(clock, observer);
   return tapDevice(device, {
@@ -114,7 +114,7 @@ function completedAs(requested: number): CompletedOpcode {
 interface Watched {
   /** When each was handed over, by its place in the ring. */
   readonly postedUs: Map<number, number>;
-  /** Of sends, what each asks for, by its place: of a failure the device may tell another. */
+  /** Opcodes of sends, by place: on a failure the device may report another one. */
   readonly opcodes: Map<number, number>;
   /** Places in the ring go round with this. */
   readonly mask: number;

@@ -40,7 +40,7 @@ import {
   tapDevice,
 } from './tapped-device.js';
 
-/** Which events of a connection may follow which. */
+/** Stages of a connection: they decide which events may follow. */
 type Stage = 'connecting' | 'established' | 'ended' | 'over';
 
 /** A stage, the events that may come in it, and what follows; all others are breaches. */
@@ -59,7 +59,7 @@ const NEXT: Readonly<Record<Stage, { readonly [Type in CmEvent['type']]?: Stage 
   over: {},
 };
 
-/** What stands over the members of a CM module. */
+/** Overrides for the members of a CM module. */
 function strictCm(cm: CmModule, depth: CallDepth, report: Report): Over<CmModule> {
   const connected = <O extends CmConnectOptions | CmAcceptOptions>(
     what: string,
@@ -125,7 +125,7 @@ function strictCm(cm: CmModule, depth: CallDepth, report: Report): Over<CmModule
   return members;
 }
 
-/** Which completions may follow which requests, in one queue of a queue pair. */
+/** Checks which completions may follow which requests, in one queue of a queue pair. */
 class QueueRules {
   /** Handed over and not completed, oldest first. */
   private outstanding: PostedRequest[] = [];
@@ -215,7 +215,7 @@ class QueueRules {
   }
 }
 
-/** Of a shared receive queue: slots complete in any order. */
+/** Rules for a shared receive queue: slots complete in any order. */
 class SlotRules {
   private readonly outstanding = new Map<number, PostedRequest>();
 
@@ -243,14 +243,14 @@ class SlotRules {
 
 // The rules of queues and completion queues, over a device that is listened to.
 
-/** Of one queue pair. */
+/** Rules for one queue pair. */
 interface QueuePairRules {
   readonly context: number;
   readonly sends: QueueRules;
   readonly receives: QueueRules | SlotRules;
 }
 
-/** Of one completion queue. */
+/** Losses of one completion queue. */
 interface Losses {
   /** CQ_ERR has come: completions may be missing from now on. */
   told: boolean;
@@ -430,7 +430,7 @@ function reporter(device: string, onBreach: (breach: Breach) => void): Report {
 
 // Each MAD that is sent is reported once.
 
-/** What stands over the members of a MAD module. */
+/** Overrides for the members of a MAD module. */
 function strictMad(mad: MadModule, depth: CallDepth, report: Report): Over<MadModule> {
   return {
     registerAgent: (options) => {

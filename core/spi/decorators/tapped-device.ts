@@ -23,7 +23,7 @@ import { over, type Over } from './over.js';
 type Entries = (from: number, to: number) => void;
 
 export interface QueuePairTap {
-  /** Of its send ring: handed over when this returns. */
+  /** Entries of its send ring, handed over when this returns. */
   sends?: Entries;
   receives?: Entries;
   /** `modify` has succeeded. */
@@ -69,13 +69,13 @@ export const SILENT_TAP: DeviceTap = {
   sharedReceiveQueue: () => ({}),
 };
 
-/** What stands over the members of a device, for `decorate`. */
+/** Overrides for the members of a device, for `decorate`. */
 export function tapDevice(device: Device, tap: DeviceTap): Over<Device> {
   return new Wrapping(device, tap).members();
 }
 
 class Wrapping {
-  /** What the device made, by what its caller was given. */
+  /** The device's own objects, by the wrappers that its caller got. */
   private readonly own = new WeakMap<object, object>();
 
   constructor(

@@ -4,14 +4,14 @@
  */
 import type { Gid } from '../wire/address.js';
 
-/** What a DREQ says of a connection, and where it goes. */
+/** Contents and destination of a connection's DREQ. */
 export interface ConnectionRecord {
   readonly localQpn: number;
   readonly remoteQpn: number;
   readonly localCommId: number;
   readonly remoteCommId: number;
   readonly peerGid: Gid;
-  /** Which of the device's addresses. */
+  /** Index of one of the device's addresses. */
   readonly localGidIndex: number;
 }
 
@@ -26,11 +26,11 @@ export interface HandedPacket {
 
 export interface DeviceShare {
   /**
-   * Of this process: 0 to 254, the top byte of its queue pair and SRQ numbers, of its communication
-   * and SIDR request ids, and of its MAD transaction ids.
+   * Slot of this process: 0 to 254, the top byte of its queue pair and SRQ numbers, of its
+   * communication and SIDR request ids, and of its MAD transaction ids.
    */
   readonly slot: number;
-  /** Of the whole device; its offers are each process's own (peer-agreement.ts). */
+  /** GUID of the whole device; each process has its own offers (peer-agreement.ts). */
   readonly nodeGuid: bigint;
   /**
    * Requests for the service come to this process.

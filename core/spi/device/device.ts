@@ -50,7 +50,7 @@ export interface DeviceAttributes {
   readonly localAckDelay: number;
 }
 
-/** What a device can do; core turns the absence of one into DAT_MODEL_NOT_SUPPORTED. */
+/** Capabilities of a device; core turns a missing one into DAT_MODEL_NOT_SUPPORTED. */
 export type DeviceCapability =
   | 'rc'
   | 'uc'
@@ -125,7 +125,7 @@ export interface Device {
 
   /** Events of the device and its port; those of a queue pair or queue go to its own handler. */
   setEventHandler(handler: (event: AsyncEventType) => void): void;
-  /** What network and system say of packets to a destination; the CM weighs it. */
+  /** Takes reports of network and system about packets to a destination; the CM weighs them. */
   setReportHandler(handler: (report: NetworkReport) => void): void;
 
   /**
@@ -159,7 +159,7 @@ export interface Device {
   close(): Promise<void>;
 }
 
-/** Which part of which file, and how. */
+/** The part of a file to map, and how. */
 export interface FileMapping {
   /** An open file descriptor; it may be closed afterwards. */
   readonly fd: number;
@@ -222,11 +222,11 @@ export interface AddressVector {
   readonly hopLimit?: number;
   /** 20 bits. */
   readonly flowLabel?: number;
-  /** Of a connected queue pair: what its peer has agreed to; absent for one of another make. */
+  /** Terms that a connected queue pair's peer has agreed to; absent for a peer of another make. */
   readonly peer?: PeerTerms;
 }
 
-/** What a peer of ours and a queue pair keep to: see peer-agreement.ts. */
+/** Terms that our peers and a queue pair keep to: see peer-agreement.ts. */
 export interface PeerTerms {
   /** ACKs may leave behind a message of ours that answers what they acknowledge. */
   readonly lateAcks?: boolean;
@@ -375,13 +375,13 @@ export interface QueuePair {
    */
   lifeSign?(): number;
   /**
-   * Of a connection: the last message of the peer found no receive posted and was refused (RNR
-   * NAK), and has not been taken since. A device that keeps no note of it leaves it out.
+   * True if the connection's peer is blocked: its last message found no receive posted, was refused
+   * (RNR NAK), and has not been accepted since. Absent on a device that does not track it.
    */
   readonly lacksReceive?: boolean;
   /**
-   * Of an XRC target that another process has: that process's CM answers for it. A CM module that
-   * accepts with such a queue pair hands the request over. Absent where the queue pair is here.
+   * The CM of the process that has this XRC target, if that is another process. A CM module that
+   * accepts with such a queue pair hands the request over. Absent if the queue pair is local.
    */
   readonly cmElsewhere?: CmElsewhere;
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */

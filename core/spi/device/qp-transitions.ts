@@ -100,7 +100,7 @@ const TABLE: Readonly<Record<QpType, readonly Row[]>> = {
 
 const bare: QpTransition = { required: none, optional: none };
 
-/** What a transition needs and takes; undefined when there is no such transition. */
+/** Attributes that a transition requires and allows; undefined when there is no such transition. */
 export function qpTransition(type: QpType, from: QpState, to: QpState): QpTransition | undefined {
   if (to === RESET || (to === ERR && from !== RESET)) return bare;
   const row = TABLE[type].find(([rowFrom, rowTo]) => rowFrom === from && rowTo === to);

@@ -1,4 +1,4 @@
-/** What providers and modules throw for a value that cannot be: EINVAL, its name and its limit. */
+/** EINVAL, with the name and the limit: the error of providers and modules for an invalid value. */
 import { mustBe } from '../checks/index.js';
 import { SpiError } from './spi-error.js';
 

@@ -29,7 +29,7 @@ export type SpiErrorCode =
 
 export class SpiError extends Error {
   override readonly name = 'SpiError';
-  /** What to do about it, where the message does not say that; the DatError has it too. */
+  /** Advice, where the message does not give it. The DatError has it too. */
   readonly hint: string | undefined;
 
   /** @param message names the value and the limit, or the attribute and the transition */

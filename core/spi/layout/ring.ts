@@ -114,7 +114,7 @@ export interface RingPlace {
   readonly betweenProcesses?: boolean;
 }
 
-/** What is left of a ring that has ended: nothing can be read or written. */
+/** The words of a ring that has ended: nothing can be read or written. */
 const NO_WORDS = new Uint32Array(0);
 
 /**

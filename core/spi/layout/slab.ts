@@ -8,7 +8,7 @@ import { assert } from '../checks/index.js';
 
 /** Bytes of the buffers that are cut. */
 const CHUNK_BYTES = 1 << 16;
-/** What is larger has a buffer of its own, which goes when the piece goes. */
+/** A larger piece has a buffer of its own, freed with the piece. */
 const LARGEST_CUT = CHUNK_BYTES >>> 2;
 /** Sizes are multiples of a cache line, four to each power of two. */
 const LINE_BYTES = 64;
@@ -106,7 +106,7 @@ export class Slab {
  * what is written is lost, but never touches the next tenant.
  */
 export class Piece {
-  /** Of all pieces of a chunk. */
+  /** Shared by all pieces of a chunk. */
   words: Uint32Array;
   doubles: Float64Array;
   readonly firstWord: number;

@@ -6,7 +6,7 @@
  */
 import type { Piece } from './slab.js';
 
-/** What a field holds. */
+/** The type of a field. */
 interface Kind<V extends number | boolean> {
   readonly bytes: 4 | 8;
   accessor(at: number): { get(this: Piece): V; set(this: Piece, value: V): void };

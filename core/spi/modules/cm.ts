@@ -27,8 +27,8 @@ const IPOIB_PORT_SPACE = 0x0002n;
 const HEADED_SPACES: readonly bigint[] = [...Object.values(PortSpace), IPOIB_PORT_SPACE];
 
 /**
- * Whether a service id is that of a port of rdma_cm, whose requests carry its header: a known port
- * space, and nothing above it.
+ * True if a service id is that of a port of rdma_cm, whose requests carry its header: a known port
+ * space, and zeros above it.
  */
 export function isPortServiceId(serviceId: bigint): boolean {
   return HEADED_SPACES.includes(serviceId >> 16n);
@@ -113,7 +113,7 @@ export interface CmListener {
   close(): void;
 }
 
-/** What both sides choose. */
+/** Parameters that both sides choose. */
 export interface CmParameters {
   /** RDMA reads and atomics that we serve, and that we issue; 0 to 255. */
   readonly responderResources: number;
@@ -194,7 +194,7 @@ export interface CmConnection {
 
 export interface CmRequest {
   readonly serviceId: bigint;
-  /** What it is to be accepted with: an RC queue pair, or an XRC target. */
+  /** The object to accept it with: an RC queue pair, or an XRC target. */
   readonly transport: 'rc' | 'xrc';
   readonly privateData: Uint8Array;
   readonly remoteGid: Gid;
@@ -202,7 +202,7 @@ export interface CmRequest {
   readonly remotePort: number;
   readonly localGid: Gid;
   readonly remoteQpn: number;
-  /** What the peer serves and issues, crossed over: limits for our own parameters. */
+  /** The peer's own two values, swapped: limits for our parameters. */
   readonly responderResources: number;
   readonly initiatorDepth: number;
   readonly retryCount: number;
@@ -259,7 +259,7 @@ export interface CmResolveResult {
   readonly privateData: Uint8Array;
   /** With status -1: why there is no answer. */
   readonly failure?: 'timed-out' | 'unreachable';
-  /** What the network has said, in words for people. */
+  /** The network's report, in words for people. */
   readonly detail?: string;
 }
 

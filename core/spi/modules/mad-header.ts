@@ -139,7 +139,7 @@ export function emitMadHeader(header: MadHeader, mad: Uint8Array): void {
 }
 
 /**
- * Whether a MAD answers another one (IBTA 13.4.5). CM messages never do: they are all Send, and the
+ * True if a MAD answers another one (IBTA 13.4.5). CM messages never do: they are all Send, and the
  * CM matches them itself.
  */
 export function isResponse(header: MadHeader): boolean {
@@ -150,7 +150,7 @@ export function isResponse(header: MadHeader): boolean {
   );
 }
 
-/** Whether vendor MADs of this class carry an OUI after the RMPP header. */
+/** True if vendor MADs of this class carry an OUI after the RMPP header. */
 export function isVendorRange2(managementClass: number): boolean {
   return (
     managementClass >= MadClass.VENDOR_RANGE2_FIRST &&
@@ -158,7 +158,7 @@ export function isVendorRange2(managementClass: number): boolean {
   );
 }
 
-/** Whether a class may use RMPP (IBTA 13.6; the kernel's list). */
+/** True if a class may use RMPP (IBTA 13.6; the kernel's list). */
 export function isRmppClass(managementClass: number): boolean {
   return RMPP_CLASSES.includes(managementClass) || isVendorRange2(managementClass);
 }

@@ -58,7 +58,7 @@ export interface MadAddress {
   readonly localGidIndex: number;
   readonly qpn: number;
   readonly qkey: number;
-  /** Of a source: the UDP port that it sent from, where the provider can tell. */
+  /** The UDP port that a source sent from, if the provider knows it. */
   readonly udpPort?: number;
 }
 

@@ -40,12 +40,14 @@ export function withoutOffers(guid: bigint, offers: number): bigint {
   return guid & ~(BigInt(offersOf(guid) & offers) << 32n);
 }
 
-/** What is the same in all GUIDs of a device, whatever it offers in them. */
+/** The part of a GUID that is the same in all GUIDs of a device, whatever they offer. */
 export function deviceOf(guid: bigint): bigint {
   return withoutOffers(guid, OFFERS);
 }
 
-/** Of the process that has the queue pair; undefined where a device is one process, and unknown. */
+/**
+ * Slot of the process that owns the queue pair; undefined if the device is one process, or unknown.
+ */
 export function slotOfPeer(guid: bigint, qpn: number): number | undefined {
   return (offersOf(guid) & PEER_AGREEMENT.SLOTS) === 0 ? undefined : slotOfQpn(qpn);
 }

@@ -105,7 +105,9 @@ export type XrcPreparedTargetInit = Omit<XrcTargetInit, 'attributes'> & {
 export const PathMigrationState = { MIGRATED: 0, REARM: 1, ARMED: 2 } as const;
 export type PathMigrationState = (typeof PathMigrationState)[keyof typeof PathMigrationState];
 
-/** What `createTarget` is told; which of it is needed, has a default or is refused is a table. */
+/**
+ * Attributes for `createTarget`. A table says which are required, have a default or are refused.
+ */
 export interface XrcTargetAttributes extends QueuePairAttributes {
   readonly pathMigrationState?: PathMigrationState;
   readonly alternateAddressVector?: AddressVector;

@@ -33,7 +33,7 @@ export const SDK_VERSION = '1.1.0';
 
 const BRAND = Symbol.for('dapl:plugin');
 
-/** What a module of each kind is. */
+/** The type of a module, by kind. */
 export interface ModuleTypes {
   cm: CmModule;
   mad: MadModule;
@@ -88,7 +88,7 @@ export const CAPABILITIES = [
   'port',
 ] as const;
 
-/** What a module says of itself. */
+/** Metadata of a module. */
 export interface ModuleMeta<K extends ModuleKind, I extends Inject> extends PluginMeta<K> {
   /**
    * What it is made of. Its own token stands for what would be there without it: so it wraps the
@@ -97,7 +97,7 @@ export interface ModuleMeta<K extends ModuleKind, I extends Inject> extends Plug
   readonly inject: I;
 }
 
-/** What opening a device takes: provider plugins make one of these from the user's options. */
+/** An adapter ready to be opened: provider plugins make one from the user's options. */
 export interface ProviderInstance {
   /** Two instances with the same key share one device of the process. */
   readonly deviceKey: string;
@@ -109,7 +109,7 @@ export interface ProviderInstance {
    */
   open(registrar: Registrar, logger: Logger): Promise<void>;
   /**
-   * Whether this adapter and another one can be alternate paths to the same peers
+   * Tells whether this adapter and another one can be alternate paths to the same peers
    * (dat_registry_providers_related). Absent: unknown, unless both are one device.
    */
   relatedTo?(other: ProviderInstance): boolean | undefined;
@@ -127,7 +127,7 @@ export interface Plugin<K extends PluginKind = PluginKind, Options = unknown> {
   readonly meta: PluginMeta<K>;
 }
 
-/** What its options may be: those of other names, and other values, are refused before all else. */
+/** Kinds of its options: other names and values are refused before anything else. */
 interface WithOptions<Options> {
   readonly options?: NoInfer<Kinds<NonNullable<Options>>>;
 }
@@ -135,7 +135,7 @@ interface WithOptions<Options> {
 export interface ConfiguredProvider {
   readonly meta: PluginMeta<'provider'>;
   readonly instance: ProviderInstance;
-  /** What stands over its own modules, from below. */
+  /** Modules that wrap or replace the provider's own, innermost first. */
   readonly modules: readonly ConfiguredModule[];
 }
 
@@ -184,7 +184,7 @@ export function definePlugin(
   return Object.assign(configure, { meta });
 }
 
-/** What a provider's function has made of its options. */
+/** Runs a provider's function on its options. */
 function configured(meta: PluginMeta, run: () => unknown): unknown {
   let instance: unknown;
   try {
@@ -200,7 +200,7 @@ function configured(meta: PluginMeta, run: () => unknown): unknown {
   return instance;
 }
 
-/** What a module's function has made for a device. */
+/** Runs a module's function for a device. */
 function made(meta: PluginMeta, run: () => unknown): unknown {
   let module: unknown;
   try {
@@ -220,7 +220,7 @@ function made(meta: PluginMeta, run: () => unknown): unknown {
 
 const OPENING = 'openIa';
 const INSTANCE_TEXT = 'an object with deviceKey (a string that is not empty) and open';
-/** What shows that something is a module of its kind. */
+/** Members that every module of a kind has. */
 const MEMBERS: Readonly<Record<ModuleKind, readonly string[]>> = {
   cm: ['connect', 'listen', 'close'],
   mad: ['registerAgent', 'close'],

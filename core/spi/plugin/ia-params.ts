@@ -11,7 +11,7 @@ const STRING = kindOf<string>('a string', (value) => typeof value === 'string');
 export interface IaParams<Name extends string = string> {
   /** The words before the first option: `["eth0", "0"]`. */
   readonly words: readonly string[];
-  /** What is given, by its name. */
+  /** The options that are given, by name. */
   readonly options: Readonly<Partial<Record<Name, string>>>;
 }
 

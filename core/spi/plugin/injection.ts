@@ -11,7 +11,7 @@ export interface OptionalToken<T> {
 
 export const optional = <T>(token: Token<T>): OptionalToken<T> => ({ optional: token });
 
-/** What is needed, each under the name that it is given by. */
+/** Tokens of the dependencies, each under the name that it is injected as. */
 export type Inject = Readonly<Record<string, Token<unknown> | OptionalToken<unknown>>>;
 
 export type Injected<I extends Inject> = {

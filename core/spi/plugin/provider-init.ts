@@ -1,10 +1,10 @@
 /**
  * How a provider package is opened from a line of dat.conf: it exports a function of this type
- * under the name `datProviderInit` (DAT's dat_provider_init, DAT facts 1.1).
+ * under the name `datProviderInit` (DAT's dat_provider_init).
  */
 import type { ConfiguredPlugin } from './define-plugin.js';
 
-/** What the line says about the adapter. */
+/** The fields of the line. */
 export interface ProviderInitInfo {
   readonly iaName: string;
   readonly versionMajor: number;

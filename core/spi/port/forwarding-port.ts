@@ -1,4 +1,4 @@
-/** What wraps a packet port extends this, and overrides what it is about. */
+/** Base class for wrappers of a packet port: they override only what they change. */
 import type { Gid } from '../wire/address.js';
 import type { PacketPort, PacketPortCounters, PacketPortHandlers } from './packet-port.js';
 

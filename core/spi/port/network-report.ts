@@ -57,7 +57,7 @@ export const REFUSAL_CODES: readonly string[] = [
   'ECONNREFUSED',
 ];
 
-/** What has been said, in words for people. */
+/** The report in words for people. */
 export function describeReport(report: NetworkReport): string {
   switch (report.type) {
     case 'port-unreachable':

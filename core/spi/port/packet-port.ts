@@ -70,7 +70,7 @@ export const TX_SEGMENT = { REGION: 0, OFFSET_LO: 1, OFFSET_HI: 2, LENGTH: 3, WO
 /** The longest payload that a port always copies during `send`, in bytes: the largest path MTU. */
 export const COPIED_PAYLOAD_BYTES = 4096;
 
-/** What every port counts. */
+/** Counters of every port. */
 export const PORT_COUNTERS = [
   'receivedPackets',
   'sentPackets',
@@ -81,7 +81,7 @@ export const PORT_COUNTERS = [
   'recoveredId',
   /** Packets that the system refused to send (not those left for a later call). */
   'sendErrors',
-  /** Of these: longer than the own link carries (EMSGSIZE). */
+  /** Those of the send errors that were longer than the own link carries (EMSGSIZE). */
   'tooLong',
   /** ICMP that a port, a host or a network cannot be reached: hints, forged ones among them. */
   'icmpUnreachable',
@@ -103,7 +103,7 @@ export interface PeerDevice {
   readonly gid: Gid;
   /** The UDP port that its packets come from. */
   readonly udpPort: number;
-  /** Which of the processes that share it; absent for a device that is not shared. */
+  /** The process among those that share the device; absent for a device that is not shared. */
   readonly slot?: number;
 }
 
@@ -222,7 +222,7 @@ export interface PacketPort {
 
   /** The driver's interest; a handler is never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;
-  /** Whether waiting for packets keeps the process alive. */
+  /** Sets whether waiting for packets keeps the process alive. */
   setProcessHold(alive: boolean): void;
   close(): Promise<void>;
 }
@@ -230,6 +230,8 @@ export interface PacketPort {
 export interface PacketPortHandlers {
   onReadable(): void;
   onWritable(): void;
-  /** What network or system say of packets to a destination: each at most every 100 ms or so. */
+  /**
+   * Reports of network or system about packets to a destination: each at most every 100 ms or so.
+   */
   onReport(report: NetworkReport): void;
 }

@@ -22,8 +22,8 @@ export interface Random {
 export interface Scheduler {
   defer(task: () => void): void;
   /**
-   * Whether another handler may start in this turn of the event loop: not when handlers have had
-   * 4 ms of it. To be asked between two handlers of one task; what is left is deferred.
+   * True if another handler may start in this turn of the event loop: false once handlers have used
+   * 4 ms of it. Ask between two handlers of one task, and defer the rest.
    */
   mayStart(): boolean;
 }

@@ -26,7 +26,7 @@ export function changeHold(
   return next;
 }
 
-/** Whether it keeps the process alive when it has a reason to. */
+/** True if it keeps the process alive when it has a reason to. */
 export function hasRef(hold: number): boolean {
   return (hold & HOLD.UNREF) === 0;
 }

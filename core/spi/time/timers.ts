@@ -4,7 +4,7 @@
  * a single real timer.
  */
 
-/** What a wheel needs of a timer: a base for objects that are timers themselves. */
+/** The state of one timer: a base class for objects that are timers themselves. */
 export abstract class TimerEntry {
   /** Absolute expiry in microseconds of the device's clock; meaningful while `active`. */
   deadlineUs = 0;
@@ -33,7 +33,7 @@ export class Timer extends TimerEntry {
   }
 }
 
-/** What modules and core see of the wheel. */
+/** The part of the wheel that modules and core use. */
 export interface Timers {
   /** Starts (or restarts) a timer at an absolute time; a past time expires at the next pump. */
   start(timer: TimerEntry, deadlineUs: number): void;

@@ -11,7 +11,7 @@ export const BTH_LENGTH = 12;
 
 const field = { opcode: 0, flags: 1, pkey: 2, destQpnWord: 4, psnWord: 8 } as const;
 
-/** What a sender chooses; combine with `|`, and with `bthPad`. */
+/** Bits that a sender chooses; combine with `|`, and with `bthPad`. */
 export const BTH_FLAG = {
   /** SE: the responder raises a solicited completion event. */
   solicited: 0x80,

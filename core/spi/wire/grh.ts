@@ -1,6 +1,6 @@
 /**
  * The 40 bytes in front of every received datagram (IBTA 11.4.1.2): on RoCEv2 the IP header, IPv6
- * as it came, IPv4 in the last 20 bytes with the first 20 undefined (annex A17; wire facts 3.1).
+ * as it came, IPv4 in the last 20 bytes with the first 20 undefined (IBTA annex A17).
  */
 import { type Gid, gidEquals } from './address.js';
 

@@ -9,7 +9,7 @@ export const TRANSPORT = { rc: 0, uc: 1, rd: 2, ud: 3, cnp: 4, xrc: 5 } as const
 
 export type TransportName = 'RC' | 'UC' | 'RD' | 'UD' | 'CNP' | 'XRC' | 'VENDOR';
 
-/** What a packet does, whatever the transport. Numbers are ours, not the wire's. */
+/** Operation of a packet, whatever the transport. The numbers are ours, not the wire's. */
 export const OPERATION = {
   unknown: 0,
   send: 1,
@@ -28,7 +28,7 @@ export const OPERATION = {
 
 export type Operation = (typeof OPERATION)[keyof typeof OPERATION];
 
-/** What the payload length may be (IBTA 9.7.4.1.6 and table 38); see `payloadLengthAllowed`. */
+/** Rules for the payload length (IBTA 9.7.4.1.6 and table 38); see `payloadLengthAllowed`. */
 export const PAYLOAD = {
   none: 0,
   /** Exactly the path MTU: first and middle packets. */

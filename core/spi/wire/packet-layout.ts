@@ -82,7 +82,7 @@ export function payloadLength(view: DataView, offset: number, lengthBytes: numbe
   return lengthBytes - headerLength - bthPadCount(view, offset);
 }
 
-/** Whether an opcode may carry a payload of this length on a path with this MTU, in bytes. */
+/** True if an opcode may carry a payload of this length on a path with this MTU, in bytes. */
 export function payloadLengthAllowed(
   opcode: number,
   payloadBytes: number,
