@@ -1,4 +1,4 @@
-/** What the objects that events name are. */
+/** The types of the objects that events name. */
 import type { Cr } from './connect/cr.js';
 import type { Ep } from './endpoint/ep.js';
 import type { UdEp } from './datagram/endpoint.js';

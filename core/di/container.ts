@@ -66,9 +66,9 @@ export class DeviceContainer implements Registrar {
   }
 
   /**
-   * Whether all that core takes can be made, before anything is.
-   * @throws DatError DAT_MODEL_NOT_SUPPORTED for what is needed and not there, and for what stands
-   * on itself: the message names what needs what
+   * Checks that everything core takes can be created, before anything is.
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED for a missing part, and for a cycle: the message names
+   * the parts and their dependencies
    */
   check(): void {
     const isThere = (token: Token<unknown>): boolean => this.stacks.has(token);
@@ -153,7 +153,7 @@ export class DeviceContainer implements Registrar {
     return this.levelsOf(token).at(-1);
   }
 
-  /** Under which name a level is given what. */
+  /** Dependencies of a level, each with the name that it is injected as. */
   private needsOf(level: Level): (readonly [string, Level | undefined])[] {
     return Object.entries(level.part.inject).map(([name, spec]) => {
       const { token, isRequired } = needOf(spec);
@@ -164,7 +164,7 @@ export class DeviceContainer implements Registrar {
     });
   }
 
-  /** All that there is of it would wrap what is not there: that is as good as nothing. */
+  /** True if the only binding is a wrapper with nothing to wrap. */
   private isHollow(token: Token<unknown>): boolean {
     const [lowest] = this.levelsOf(token);
     return Object.values(lowest?.part.inject ?? {})

@@ -34,11 +34,11 @@ export const DAT_BY_ERRNO: Readonly<Record<SpiErrorCode, readonly [DatType, DatS
   EIO: ['DAT_INTERNAL_ERROR'],
 };
 
-/** What the caller knows better than the errno does. */
+/** Knowledge of the caller that takes precedence over the errno. */
 export interface SpiErrorContext {
   readonly operation: string;
   readonly value?: unknown;
-  /** What to do about these errno values, where the provider does not say it. */
+  /** Advice for these errno values, where the provider gives none. */
   readonly hints?: Partial<Record<SpiErrorCode, string>>;
   /** Replaces the table's type and subtype for these errno values. */
   readonly map?: Partial<Record<SpiErrorCode, readonly [DatType, DatSubtype?]>>;

@@ -18,7 +18,7 @@ import {
 import type { DatSubtype } from './dat/codes.js';
 import { DatError } from './dat/dat-error.js';
 
-/** Which parameter of which call: the n-th, as DAT counts arguments. */
+/** The error for the n-th parameter of a call, as DAT counts arguments. */
 export function invalid(
   operation: string,
   position: number,
@@ -30,7 +30,7 @@ export function invalid(
   return invalidArgument(operation, position, message, value);
 }
 
-/** The same in other words. */
+/** As `invalid`, with a ready message. */
 function invalidArgument(
   operation: string,
   position: number,
@@ -56,7 +56,7 @@ export function checkValue<T>(
   throw invalid(operation, position, name, value, expectedOf(kind, value));
 }
 
-/** What only the caller can tell of the value. */
+/** Checks a condition that only the caller knows. */
 export function checkParameter(
   operation: string,
   position: number,

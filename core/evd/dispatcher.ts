@@ -14,11 +14,11 @@ import { Notice } from './queue/notify-level.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
 
-/** What the pump belongs to. */
+/** The owner of the pump. */
 export interface PumpListener {
   /** The EVD, as its CNO is told of it. */
   readonly evd: EventNotifier;
-  /** What failed where no call of the consumer would hear of it. */
+  /** Reports an error that no consumer call would return. */
   unreadable(cause: unknown): void;
 }
 
@@ -43,7 +43,7 @@ export class Dispatcher {
   private open = true;
   /** Something that waits has called for attention, and the present taker has not been told. */
   private noticed = false;
-  /** What is found now came after the last arm, or with a notification. */
+  /** True during the scan after arming, or after a notification. */
   private looking = false;
   private scheduled = false;
   private pumping = false;
@@ -64,7 +64,7 @@ export class Dispatcher {
     return this.upcalls.gate.enabled ? 'upcall' : 'none';
   }
 
-  /** What is wanted of the next completion. */
+  /** The notification wanted for the next completion. */
   get want(): Want {
     if (!this.open) return Want.NOTHING;
     if (this.holders > 0) return Want.NEXT;
@@ -86,7 +86,7 @@ export class Dispatcher {
     if (notice >= this.audible) this.alert();
   }
 
-  /** What waits is to be told to what takes the events, or to the CNO. */
+  /** Announces queued events to the consumer of events, or to the CNO. */
   alert(): void {
     this.noticed = true;
     this.upcalls.gate.arrived();

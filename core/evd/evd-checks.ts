@@ -1,4 +1,4 @@
-/** What is wrong with a call on an EVD: options, policies and states, as DatError. */
+/** Checks of the calls on an EVD: options, policies and states, as DatError. */
 
 import { DatError } from '../errors/index.js';
 import { checkInteger, checkOptions, checkValue } from '../errors/guards.js';
@@ -57,7 +57,7 @@ export function checkUpcall(
   throw needless(operation, `limit ${limit}: ${why}; leave it out, or say MANY`, limit);
 }
 
-/** What can be seen of the options of a new EVD without making anything. */
+/** Checks the options of a new EVD, without creating anything. */
 export function checkEvdOptions(operation: string, options: EvdOptions): void {
   checkOptions(operation, 2, options, EVD_OPTIONS);
   const { policy = 'DISABLE', handler, limit, polling = 'event' } = options;

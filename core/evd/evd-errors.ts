@@ -1,4 +1,4 @@
-/** What goes wrong with an event dispatcher, as asynchronous errors that name it: a table. */
+/** Failures of an event dispatcher, as asynchronous errors that name it: a table. */
 import type { EventNotifier } from './events/event-objects.js';
 import {
   type AsyncErrorEvent,

@@ -1,4 +1,4 @@
-/** What an EVD needs from the interface adapter that it belongs to. */
+/** The part of the interface adapter that an EVD needs. */
 import type { Device, DeviceAttributes, PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import type { CnoHost } from './cno/host.js';
@@ -32,7 +32,7 @@ type UpcallAtCreation =
       readonly handler: NotifyHandler;
     };
 
-/** What a consumer says of a new EVD. */
+/** Options of a new EVD. */
 export type EvdCreateOptions = UpcallAtCreation & {
   /** Events that the software queue holds, and completions that the CQ holds at least. */
   readonly qlen: number;

@@ -29,7 +29,9 @@ const POLLS_A_LOOK = 64;
 /** Events in one batch of an iteration. */
 const MAX_BATCH = 256;
 
-/** Whether as many events wait as are wanted, and may be taken in this turn of the event loop. */
+/**
+ * When the wanted number of events can be taken: now, in the next turn of the event loop, or later.
+ */
 type Outlook = 'ready' | 'next turn' | 'events to come';
 
 export class EvdPull implements IterationHost {

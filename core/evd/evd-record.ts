@@ -29,7 +29,7 @@ import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall
 import { type UpcallListener, UpcallRunner } from './upcall/runner.js';
 import type { NotifyHandler, UpcallHandler } from './upcall/upcall.js';
 
-/** What must know that completions are lost. */
+/** Is told of lost completions. */
 export interface OverrunListener {
   /** @param evd number of the event dispatcher whose completion queue has overrun */
   onOverrun(evd: number): void;
@@ -163,7 +163,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     return hasRef(this.hold);
   }
 
-  /** Whether what takes its events keeps the process alive. */
+  /** Sets whether consumers of its events keep the process alive. */
   keepProcess(wanted: boolean): void {
     this.hold = changeHold(this.host.processHold, this.hold, HOLD.UNREF, !wanted);
   }
@@ -178,7 +178,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
 
   // The end
 
-  /** What is queued is lost; what takes the events ends. The completion queue is the caller's. */
+  /** Drops queued events and ends their consumer. The caller ends the completion queue. */
   close(): void {
     const { dispatcher } = this;
     this.open = false;

@@ -39,7 +39,7 @@ import {
   type UpcallOwner,
 } from './upcall/upcall.js';
 
-/** What `evd.query()` answers (DAT_EVD_PARAM). */
+/** Result of `evd.query()` (DAT_EVD_PARAM). */
 export interface EvdParam {
   readonly id: number;
   readonly qlen: number;
@@ -146,13 +146,13 @@ export class Evd
     return this;
   }
 
-  /** What takes its events does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while its events are awaited, as `unref` of node:net. */
   unref(): this {
     this.record.keepProcess(false);
     return this;
   }
 
-  /** Whether what takes its events keeps the process alive. */
+  /** True if consumers of its events keep the process alive. */
   hasRef(): boolean {
     return this.record.hasRef;
   }

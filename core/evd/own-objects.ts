@@ -1,4 +1,4 @@
-/** What the event dispatchers' own objects are that events name. */
+/** The types of the event dispatchers' own objects that events name. */
 import type { Cno } from './cno/cno.js';
 import type { Evd } from './evd.js';
 

@@ -1,4 +1,4 @@
-/** What consumers see of event dispatchers. */
+/** The public part of event dispatchers. */
 import './own-objects.js';
 export {
   Cno,

@@ -131,7 +131,9 @@ export class Connection implements AsyncIterable<Message> {
     ia.core.closers.add(this.onIaClosing);
   }
 
-  /** What the peer sent along when the connection was made, and zeros: its length is not told. */
+  /**
+   * The peer's private data of the connection, padded with zeros: its length is not transmitted.
+   */
   get peerPrivateData(): Uint8Array {
     return this.privateData;
   }

@@ -35,7 +35,7 @@ import { type OwnMemory, ownMemory } from './staging.js';
 import { checkTransfer, type Data, SEND_NAMES, type SendOptions, sizeOf } from './transfer.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitOptions, WAIT_KINDS } from './wait.js';
 
-/** What `datagrams` takes. */
+/** Options of `datagrams`. */
 export interface DatagramOptions {
   /** The zone of its endpoint and buffers; default one that all of the adapter share. */
   readonly pz?: Pz;
@@ -55,7 +55,7 @@ export interface DatagramOptions {
   readonly attributes?: Partial<UdEpAttributes>;
 }
 
-/** What `datagrams.resolve` takes. */
+/** Options of `datagrams.resolve`. */
 export interface ResolveDatagramOptions extends WaitOptions {
   /** IP address of the peer, as text. */
   readonly address: string;
@@ -65,7 +65,7 @@ export interface ResolveDatagramOptions extends WaitOptions {
   readonly privateData?: Uint8Array;
 }
 
-/** What `datagrams.serve` takes; `answer` and `backlog` are those of `ep.serve`. */
+/** Options of `datagrams.serve`; `answer` and `backlog` are those of `ep.serve`. */
 export type ServeDatagramOptions = Omit<ServeOptions, 'connQual'> & { readonly port: number };
 
 const IA = instanceOf(Ia, 'an Ia, from openIa()');

@@ -5,7 +5,7 @@ import { mustBe, oneLine, type Refuse, show } from '../spi/checks/index.js';
 
 const BRAND = Symbol.for('dapl:FlowError');
 
-/** What may become of a connection, each with what it says to people. */
+/** Outcomes of a connection, each with its text for people. */
 export const CONNECTION_CODES = {
   DAT_CONN_REFUSED: 'nothing listens there, or it has no room',
   DAT_CONN_REJECTED: 'the peer has rejected the request',
@@ -18,18 +18,18 @@ export const CONNECTION_CODES = {
 } as const;
 
 export type ConnectionCode = keyof typeof CONNECTION_CODES;
-/** What `FlowError.code` may be: one of the table, or a return type of DAT. */
+/** Type of `FlowError.code`: a code of the table, or a return type of DAT. */
 export type FlowCode = ConnectionCode | DatType;
 
 export interface FlowErrorOptions {
   /** The call, as the consumer wrote it: `conn.send`. */
   readonly operation: string;
-  /** What is wrong; names the value and the limit. */
+  /** The problem, with the value and the limit. */
   readonly message: string;
   /** Why a connection has ended, for programs. */
   readonly reason?: ConnectionCause | undefined;
   readonly flightRecord?: readonly string[];
-  /** What the peer sent along with its rejection. */
+  /** Private data of the peer's rejection. */
   readonly peerPrivateData?: Uint8Array | undefined;
   /** The offending value. */
   readonly value?: unknown;
@@ -48,11 +48,13 @@ export class FlowError extends Error {
   /** `DAT_CONN_REFUSED`, `DAT_TIMEOUT_EXPIRED` and so on. */
   readonly code: FlowCode;
   readonly operation: string;
-  /** Of DAT_CONN_BROKEN always, and of a DAT_CONN_ENDED by a peer that found no receive here. */
+  /**
+   * Always set for DAT_CONN_BROKEN, and for DAT_CONN_ENDED by a peer that found no receive here.
+   */
   readonly reason: ConnectionCause | undefined;
   /** Last transitions of endpoint and queue pair, and messages of the CM; empty without any. */
   readonly flightRecord: readonly string[];
-  /** Of DAT_CONN_REJECTED: 148 bytes, what the peer sent and zeros behind it. */
+  /** For DAT_CONN_REJECTED: 148 bytes, the peer's private data padded with zeros. */
   readonly peerPrivateData: Uint8Array | undefined;
   readonly value: unknown;
 
@@ -86,7 +88,7 @@ export class FlowError extends Error {
   }
 }
 
-/** What an error says, without its call and its code: for the message of another one. */
+/** The text of an error without its call and its code: for the message of another one. */
 export function explanationOf({ message, operation, code }: FlowError): string {
   return message.slice(`${oneLine(operation)}: `.length, -` [${code}]`.length);
 }
@@ -126,7 +128,7 @@ export function flowCall<T>(operation: string, call: () => T): T {
   }
 }
 
-/** What a call has thrown, as the rejection of its promise. */
+/** A rejected promise for the error that a call threw. */
 export function rejection(operation: string, error: unknown): Promise<never> {
   return Promise.reject(toFlowError(operation, error));
 }

@@ -8,7 +8,7 @@ import { flowCall } from './flow-error.js';
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC } = MemPrivileges;
 const LOCAL = LOCAL_READ | LOCAL_WRITE;
 
-/** What the peer may do, as privileges of the region. */
+/** Accesses that a grant gives the peer, as privileges of the region. */
 export const GRANT_ACCESS = {
   read: LOCAL | REMOTE_READ,
   write: LOCAL | REMOTE_WRITE,
@@ -17,7 +17,7 @@ export const GRANT_ACCESS = {
 } as const;
 export type GrantAccess = keyof typeof GRANT_ACCESS;
 
-/** What of a grant is told to the peer: `JSON.stringify(grant)` is the text of it. */
+/** The part of a grant that the peer needs; `JSON.stringify(grant)` is its text. */
 export interface GrantJson {
   readonly address: string;
   readonly rmrContext: number;

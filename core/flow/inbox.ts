@@ -1,4 +1,4 @@
-/** What has come and has not been asked for, and what has been asked for and has not come. */
+/** Matches received items with pending requests for them. */
 import { type EndError, type WaitHost, type WaitOptions, Waits } from './wait.js';
 
 /** Items in order; each is handed to one taker. */

@@ -31,7 +31,7 @@ export class Listener implements AsyncIterable<Connection> {
     });
   }
 
-  /** What peers connect to. */
+  /** Port that peers connect to. */
   readonly port: number;
   /** DAT beneath. */
   readonly psp: ServicePoint;

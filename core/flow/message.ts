@@ -47,7 +47,7 @@ export class Message {
     readonly lengthBytes: number,
     /** u32 that the peer has sent along, or undefined. */
     readonly immediate: number | undefined,
-    /** Of an RDMA write with immediate: bytes that the peer has written elsewhere. */
+    /** For an RDMA write with immediate: bytes that the peer has written to other memory. */
     readonly writtenBytes: number | undefined,
     /** The remote context of ours that the peer has invalidated, or undefined. */
     readonly invalidatedRmrContext: number | undefined,

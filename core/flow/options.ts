@@ -1,4 +1,4 @@
-/** What connections and listeners are made with: kinds, limits, defaults. */
+/** Options of connections and listeners: kinds, limits, defaults. */
 import type { Ia } from '../dat/ia/ia.js';
 import { Pz } from '../dat/memory/pz.js';
 import type { EpAttributeOptions } from '../dat/endpoint/attributes.js';
@@ -37,7 +37,7 @@ export interface ReceiveOptions {
   readonly lend?: boolean;
 }
 
-/** What both sides of a connection may say of it. */
+/** Options for both sides of a connection. */
 export interface ConnectionOptions {
   /** The zone of its endpoint and buffers; default one that all of the adapter share. */
   readonly pz?: Pz;
@@ -60,7 +60,7 @@ export interface ConnectionOptions {
   readonly attributes?: EpAttributeOptions;
 }
 
-/** What `connect` takes. `signal` and `timeoutMs` are for the making of the connection alone. */
+/** Options of `connect`. `signal` and `timeoutMs` only apply until the connection is made. */
 export interface ConnectOptions extends ConnectionOptions, WaitOptions {
   /** IP address of the peer, as text. */
   readonly address: string;

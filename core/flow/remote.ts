@@ -3,7 +3,7 @@ import { RemoteSegment } from '../dat/memory/segment.js';
 import { checkInteger, checkValue, integer, isU64, kindOf, OBJECT } from '../spi/checks/index.js';
 import { FlowError, refusalOf } from './flow-error.js';
 
-/** What `JSON.parse` makes of a grant that a peer has sent; or an address of any other source. */
+/** A grant of the peer as `JSON.parse` returns it, or an address from any other source. */
 export interface Remote {
   /** u64: a bigint, or text as `BigInt` reads it: `0x7f0000001000`. */
   readonly address: string | bigint;

@@ -13,7 +13,7 @@ import {
   type WaitOwner,
 } from './wait.js';
 
-/** What a posted request holds until it has completed: memory, most of all. */
+/** Resources that a posted request holds until it has completed: above all, memory. */
 export interface Held {
   /**
    * Called once.

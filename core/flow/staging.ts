@@ -6,7 +6,7 @@ import { flowCall } from './flow-error.js';
 import type { Held } from './requests.js';
 import type { Space } from './space.js';
 
-/** What a request is posted with, and gives back when it has completed. */
+/** Memory of a request, given back when it has completed. */
 export interface OwnMemory extends Held {
   readonly segments: LmrSegment;
   /** The memory, from the first byte of the segment on; it may be longer. */
@@ -43,7 +43,7 @@ class Given implements OwnMemory {
   }
 }
 
-/** What a read has brought is copied to where it was wanted. */
+/** Copies the bytes of a read to their destination. */
 export class CopyBack implements OwnMemory {
   constructor(
     private readonly memory: OwnMemory,

@@ -1,10 +1,10 @@
-/** What is sent, written and read, and the options of it. */
+/** Data to send, write and read, and the options of the calls. */
 import { LmrSegment } from '../dat/memory/segment.js';
 import { checkInteger, checkValue, integer, optional } from '../spi/checks/index.js';
 import { refusalOf } from './flow-error.js';
 import { checkWait, NO_OPTIONS, type WaitOptions } from './wait.js';
 
-/** What is sent or written: bytes, which are copied, or memory of `conn.ep.pz`, which is not. */
+/** Data to send or write: bytes, which are copied, or memory of `conn.ep.pz`, which is not. */
 export type Data = Uint8Array | LmrSegment;
 
 export interface SendOptions extends WaitOptions {

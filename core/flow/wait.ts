@@ -7,7 +7,7 @@ import { type Clock, TimerEntry, type Timers } from '../spi/index.js';
 import { checkNames, checkValues, numberFrom, optional, SIGNAL } from '../spi/checks/index.js';
 import { FlowError, refusalOf } from './flow-error.js';
 
-/** What everything that waits takes. */
+/** Options of every call that waits. */
 export interface WaitOptions {
   /** The wait ends when it fires: DAT_INTERRUPTED_CALL, with the signal's reason as the cause. */
   readonly signal?: AbortSignal | undefined;
@@ -21,16 +21,16 @@ export interface WaitHost {
   readonly timers: Timers;
 }
 
-/** What a wait belongs to. */
+/** The owner of a wait. */
 export interface WaitOwner<T> {
   /** It ends early: it has no place any more. */
   leave(wait: Wait<T>): void;
-  /** What is to be said of an early end besides; empty when there is nothing. */
+  /** Extra text for the timeout or abort error; '' for none. */
   explain(wait: Wait<T>): string;
 }
 
 export const NO_OPTIONS: WaitOptions = Object.freeze({});
-/** What `signal` and `timeoutMs` may be. */
+/** Kinds of `signal` and `timeoutMs`. */
 export const WAIT_KINDS = {
   signal: optional(SIGNAL),
   timeoutMs: optional(numberFrom(0, Infinity)),

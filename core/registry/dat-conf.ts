@@ -10,7 +10,7 @@ import { mustBe } from '../spi/checks/index.js';
 
 /** A line of dat.conf. */
 export interface DatConfEntry {
-  /** What `openIa` calls it; 1 to 255 characters. */
+  /** Name for `openIa`; 1 to 255 characters. */
   readonly iaName: string;
   /** `u`: user level (uDAPL), `k`: kernel (kDAPL). */
   readonly api: 'u' | 'k';
@@ -33,7 +33,7 @@ export interface DatConfEntry {
 
 export interface DatConf {
   readonly entries: readonly DatConfEntry[];
-  /** What was wrong with the lines that were skipped: file, line number, field and value. */
+  /** Errors of the lines that were skipped: file, line number, field and value. */
   readonly errors: readonly DatError[];
 }
 
@@ -212,7 +212,7 @@ function checkTexts(entry: DatConfEntry): void {
   }
 }
 
-/** What stands against this line, as it would be read. */
+/** The error that parsing this line would report. */
 function problemOfLine(line: string): LineError | undefined {
   if (line.includes('\n')) return new LineError('a field', line, 'on one line');
   try {

@@ -147,7 +147,7 @@ export class DeviceTable {
   }
 }
 
-/** What the provider did not mean to throw says nothing of it: it is named. */
+/** Adds the provider's name to an error that it did not throw on purpose. */
 function named(error: unknown, provider: ConfiguredProvider): unknown {
   if (DatError.isDatError(error) || isSpiError(error)) return error;
   const text = error instanceof Error ? error.message : String(error);
@@ -202,7 +202,7 @@ async function closeAll(container: DeviceContainer): Promise<void> {
   await ended(() => container.madeOf(PACKET_PORT) ?? container.ownOf(PACKET_PORT));
 }
 
-/** What stands over the provider's own, from below. */
+/** Modules that wrap or replace the provider's own, innermost first. */
 function modulesOver(provider: ConfiguredProvider, modules: ModuleSet): ConfiguredModule[] {
   return [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
 }
@@ -211,7 +211,7 @@ function layerOf(module: ConfiguredModule): Layer {
   return { token: MODULE_TOKENS[module.meta.kind], part: module, title: titleOf(module.meta) };
 }
 
-/** What listens in on packets is left out: for that the first opening decides. */
+/** Leaves out modules that observe packets: the first opening decides on those. */
 const COMPARED = MODULE_KINDS.filter((kind) => kind !== 'port');
 
 /** The modules of a device that is open must be those that are wanted, where any are. */

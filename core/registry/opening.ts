@@ -9,7 +9,7 @@ import { type ConfiguredModule, type ConfiguredProvider, type ModuleKind } from 
 import { checkDevice, checkPlugin, checkRequirements } from './checks.js';
 import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
 
-/** What `openIa` takes. */
+/** Options of `openIa`. */
 export interface OpenIaOptions {
   /**
    * Modules in place of the provider's own, or over them: configured plugins, or names of
@@ -50,7 +50,7 @@ const devices = new DeviceTable();
 
 export interface Opening {
   readonly provider: ConfiguredProvider;
-  /** What the adapter is called: its name in the registry. */
+  /** Name of the adapter in the registry. */
   readonly name: string;
   readonly modules: ModuleSet;
   readonly options: OpenIaOptions;

@@ -9,7 +9,7 @@ import { parseVersion, type ProviderInfo } from './provider-info.js';
 
 /** How a plugin is registered; a string is its name. */
 export interface Registration {
-  /** What `openIa` and module options call it; default the plugin's own name. */
+  /** Name for `openIa` and module options; default the plugin's own name. */
   readonly name?: string;
   /** API version of a provider, `major.minor`; default `2.0`. */
   readonly version?: string;

@@ -17,7 +17,7 @@ export interface ProviderInfo {
   readonly isThreadSafe: boolean;
   /** `dat.conf`: static, loaded when it is first opened; `registered`: by `registry.register`. */
   readonly origin: 'dat.conf' | 'registered';
-  /** Of a line of dat.conf: what is loaded, and with what. */
+  /** For a line of dat.conf: the library to load, and its parameters. */
   readonly libPath?: string;
   readonly iaParams?: string;
 }

@@ -46,7 +46,7 @@ const REGISTRY_OPTIONS: Kinds<RegistryOptions> = {
   decorate: optional(FUNCTION),
 };
 
-/** What `openIa` opens: a name, or a provider at hand. */
+/** Target of `openIa`: a name, or a configured provider. */
 export type OpenTarget = string | IaName | ConfiguredPlugin<'provider'>;
 
 /** A provider that a name leads to. */
@@ -173,8 +173,8 @@ export class Registry {
   }
 
   /**
-   * Whether two adapters can be alternate paths (dat_registry_providers_related). Providers are
-   * loaded for it, no device is opened.
+   * Tells whether two adapters can be alternate paths (dat_registry_providers_related). Loads their
+   * providers, but opens no device.
    * @throws DatError DAT_PROVIDER_NOT_FOUND
    */
   async providersRelated(one: string | IaName, other: string | IaName): Promise<ProviderRelation> {

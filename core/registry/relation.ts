@@ -1,4 +1,4 @@
-/** Whether two adapters can be alternate paths to the same peers (DAT_HA_RELATIONSHIP). */
+/** Tells whether two adapters can be alternate paths to the same peers (DAT_HA_RELATIONSHIP). */
 import type { ProviderInstance } from '../spi/index.js';
 
 /** CONFLICTING: the two providers do not agree. */

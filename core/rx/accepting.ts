@@ -145,7 +145,7 @@ function begin(psp: ServicePoint, cr: Cr, options: AcceptingOptions): Ep | undef
   }
 }
 
-/** What a reserved service point has lent goes back to its owner, who has it already. */
+/** Frees the endpoint, unless a reserved service point lent it: then its owner already has it. */
 function discard(psp: ServicePoint, cr: Cr, ep: Ep): void {
   const isReserved = cr.ep !== undefined && psp instanceof Rsp;
   if (!isReserved && !ep.isFreed) ep.free();

@@ -7,7 +7,7 @@ import { DatError, type DatType } from '../errors/index.js';
 import { nameOf } from '../spi/index.js';
 import { completionsOf, type RequestCompletion } from './completions.js';
 
-/** What a failed completion is; all else is DAT_ABORT. */
+/** Error codes of failed completions; all others are DAT_ABORT. */
 const CODES: Readonly<Partial<Record<DatDtoStatus, DatType>>> = {
   [DatDtoStatus.LOCAL_LENGTH]: 'DAT_LENGTH_ERROR',
   [DatDtoStatus.LOCAL_PROTECTION]: 'DAT_PROTECTION_VIOLATION',
@@ -50,7 +50,7 @@ export function completionOf(ep: Ep, cookie: number): Observable<RequestCompleti
   );
 }
 
-/** What a failed completion is as an error. @param hint what to do about it */
+/** The error for a failed completion. @param hint what to do about it */
 export function failure(operation: string, event: RequestCompletion, hint?: string): DatError {
   const { cookie, status, ep } = event;
   const what = event.type === 'dto' ? nameOf(DatDto, event.operation) : 'BIND_MW';

@@ -142,7 +142,7 @@ export class Completions implements EventSink {
   }
 }
 
-/** Of a request; undefined for all else. */
+/** Cookie of a request's completion; undefined for all other events. */
 function cookieOf(event: DatEvent): number | undefined {
   const isRequest = (event.type === 'dto' && !isReceive(event)) || event.type === 'rmr-bind';
   return isRequest ? event.cookie : undefined;
@@ -151,7 +151,7 @@ function cookieOf(event: DatEvent): number | undefined {
 const present = new WeakMap<Evd, Completions>();
 
 /**
- * Of receives or of requests; both where they share a dispatcher.
+ * Completions of receives or of requests; of both if they share a dispatcher.
  * @throws DatError DAT_INVALID_STATE when those go to a dispatcher of the consumer's
  */
 export function completionsOf(

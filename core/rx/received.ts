@@ -11,7 +11,7 @@ export interface ReceiveBuffer {
   release(): void;
 }
 
-/** What `receives` emits. */
+/** A message that `receives` emits. */
 export class Received implements Disposable {
   static {
     showAs(this, 'Received', ({ event, content }) => {

@@ -1,9 +1,8 @@
 import { leaveUnhandled } from '../spi/index.js';
 
 /**
- * Runs what is a subscriber's, of which an upcall tells, outside of the upcall's own promises: the
- * subscriber may await the end of the dispatcher, as the handler may not.
- * @returns when it has been done
+ * Runs a subscriber callback outside the upcall's promise, so that it may await the EVD's teardown.
+ * @returns when it has run
  */
 export function apart(work: () => void): Promise<void> {
   return new Promise((done) => {

@@ -46,7 +46,7 @@ export interface UpcallsOptions {
   readonly refused?: (error: DatError) => void;
 }
 
-/** What `upcalls` makes. */
+/** Result of `upcalls`. */
 export interface Upcalls<T> extends Observable<T> {
   /**
    * Resolves when a subscription is over, and the upcalls that were in progress then have ended

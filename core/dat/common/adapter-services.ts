@@ -1,4 +1,4 @@
-/** What the objects of an interface adapter share, and how it holds its device. */
+/** Services that the objects of an interface adapter share, and its hold on the device. */
 import type { DeviceServices, TeardownStep } from '../../di/index.js';
 import type { AsyncEventType, MadModule } from '../../spi/index.js';
 import type { TraceFields } from './trace.js';

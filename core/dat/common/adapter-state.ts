@@ -37,7 +37,7 @@ export class IaCore {
   readonly slab = new Slab();
   /** Where they note what people may want to know. */
   readonly flights = new FlightLog();
-  /** What event dispatchers and notification objects see of the adapter. */
+  /** The view that event dispatchers and notification objects have of the adapter. */
   readonly evdHost: EvdHost;
   /** Takes asynchronous errors, of all objects of this adapter. */
   readonly asyncEvd: Evd;
@@ -140,7 +140,7 @@ export class IaCore {
     return this.asyncEvd.feed.post(event);
   }
 
-  /** A function of the consumer's has failed: to be heard of, one way or the other. */
+  /** Reports a failed consumer callback; as an unhandled error if nobody reads async events. */
   reportFailure(event: AsyncErrorEvent): void {
     const isHeeded = this.asyncEvd.feed.isHeeded;
     if (!this.reportAsync(event) || !isHeeded) unhandled(event.cause);

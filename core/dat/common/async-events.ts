@@ -1,4 +1,4 @@
-/** What becomes of events of device and queue pairs, by the table of async-event-table.ts. */
+/** Handles events of device and queue pairs, by the table below. */
 import {
   type AsyncErrorEvent,
   AsyncErrorReason,
@@ -90,7 +90,7 @@ export function epBrokenEvent(
   };
 }
 
-/** What breaks the endpoints of an event dispatcher whose completions have been lost. */
+/** Why endpoints break when their event dispatcher has lost completions. */
 export function lossReason(evd: number): string {
   return `the completion queue of event dispatcher ${evd} overran`;
 }

@@ -10,7 +10,7 @@ import {
 } from '../../evd/index.js';
 import { CQE, WcFlags, WcOpcode, WcStatus } from '../../spi/index.js';
 
-/** Whether a completion comes from a receive queue; `control` is its first word. */
+/** True if a completion comes from a receive queue; `control` is its first word. */
 export function isReceive(control: number): boolean {
   return ((control >>> 8) & WcOpcode.RECV) !== 0;
 }

@@ -1,4 +1,4 @@
-/** What all DAT objects have in common: a number, an owner, and an end. */
+/** The base of all DAT objects: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
 import type { IaContext } from './adapter-services.js';
 import type { IaCore } from './adapter-state.js';
@@ -37,10 +37,10 @@ export const HandleTypeNumber = {
   CSP: 11,
 } as const;
 
-/** What all objects of ours bear, of whichever copy of the library. */
+/** Brand of all our objects, of whichever copy of the library. */
 export const HANDLE = Symbol.for('dapl:handle');
 
-/** What a consumer sees of any DAT object. */
+/** Public members of any DAT object. */
 export interface DatHandle {
   readonly [HANDLE]: HandleType;
   /** Names the object in traces and messages; unique in the process. */
@@ -119,7 +119,7 @@ export abstract class Handle implements Callee {
   }
 }
 
-/** What a call on an object that has been freed throws. */
+/** The error of a call on an object that has been freed. */
 export function endedError(handle: DatHandle, by: string, operation: string): DatError {
   return new DatError('DAT_INVALID_HANDLE', {
     subtype: handleSubtype(handle.handleType),

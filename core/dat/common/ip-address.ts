@@ -37,7 +37,7 @@ export function checkAddressed<T extends { readonly address: string }>(
   return gid;
 }
 
-/** Of text that is no address. */
+/** The error for text that is no address. */
 export function malformedAddress(
   operation: string,
   address: string,

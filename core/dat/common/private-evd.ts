@@ -4,7 +4,7 @@ import { type DatEvent, Evd, EvdFlags } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import type { Observable } from '../../stream/index.js';
 
-/** What an EVD is wanted for. */
+/** The use of an EVD. */
 export type EvdUse = 'recv' | 'request' | 'connect' | 'cr';
 
 const USES = {
@@ -67,7 +67,7 @@ export function checkPrivate(operation: string, evd: Evd, isPrivate: boolean): v
   });
 }
 
-/** Whether what takes the events of a private EVD keeps the process alive: its owner's to say. */
+/** Sets whether consumers of a private EVD keep the process alive. Its owner decides. */
 export function keepProcessFor(evd: Evd, wanted: boolean): void {
   if (wanted) evd.ref();
   else evd.unref();

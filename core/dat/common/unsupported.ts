@@ -1,8 +1,8 @@
-/** What a provider lacks, or has no more of, in DAT's words. */
+/** Errors for features that a provider lacks and resources that it has run out of. */
 import { DatError, type DatSubtype } from '../../errors/index.js';
 import type { Device, DeviceCapability } from '../../spi/index.js';
 
-/** What a call throws that this provider, or any in user space, does not support. */
+/** The error of a call that this provider, or any in user space, does not support. */
 export function notSupported(operation: string, message: string, hint?: string): DatError {
   return new DatError('DAT_MODEL_NOT_SUPPORTED', { operation, message, hint });
 }
@@ -29,7 +29,7 @@ const outOf = (
 });
 const EXHAUSTED = 'DAT_INSUFFICIENT_RESOURCES';
 
-/** What it means that the device can make no more of an object: `map` of an SPI call. */
+/** The error when the device can create no more of an object: `map` of an SPI call. */
 export const OUT_OF = {
   zones: outOf('DAT_RESOURCE_PROTECTION_DOMAIN'),
   regions: outOf('DAT_RESOURCE_MEMORY_REGION'),

@@ -28,7 +28,7 @@ export interface AnswerOptions {
   readonly privateData?: Uint8Array;
 }
 
-/** What `cr.query()` tells (DAT_CR_PARAM). */
+/** Result of `cr.query()` (DAT_CR_PARAM). */
 export interface CrParameters {
   readonly sp: ServicePoint;
   readonly remoteAddress: string;
@@ -77,7 +77,7 @@ export class Cr extends Handle {
     return this.sp.core;
   }
 
-  /** What became of it. */
+  /** The request's state: pending, or its outcome. */
   get state(): CrStateName {
     return this.current;
   }
@@ -94,7 +94,7 @@ export class Cr extends Handle {
     return ipFromGid(this.request.remoteGid);
   }
 
-  /** What it is to be accepted with: an endpoint (`rc`), or an XRC domain (`domain.accept`). */
+  /** The object to accept it with: an endpoint (`rc`), or an XRC domain (`domain.accept`). */
   get transport(): 'rc' | 'xrc' {
     return this.request.transport;
   }

@@ -75,7 +75,7 @@ function transportOf({ xrc = false }: PspAnyOptions): Pick<ServicePointInit, 'tr
   return { transport: xrc ? 'xrc' : 'rc' };
 }
 
-/** What makes the endpoints of PspFlags.PROVIDER, tried once. */
+/** Checks the options. Returns the maker of endpoints for PspFlags.PROVIDER, tried once. */
 function checkPspOptions(
   core: IaCore,
   endpoints: EndpointMaker,

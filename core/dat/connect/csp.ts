@@ -16,7 +16,7 @@ export interface Comm {
   readonly protocol: 'IPPROTO_TCP';
 }
 
-/** What `ia.createCsp` takes. */
+/** Options of `ia.createCsp`. */
 export interface CspOptions {
   /**
    * Where to listen: an address of the adapter or a wildcard, and a port: `192.0.2.1:7471`,
@@ -29,7 +29,7 @@ export interface CspOptions {
   readonly evd?: Evd;
 }
 
-/** What `csp.query()` tells. */
+/** Result of `csp.query()`. */
 export interface CspParameters {
   readonly ia: Ia;
   readonly comm: Comm;

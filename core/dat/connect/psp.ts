@@ -7,7 +7,7 @@ import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import type { ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
-/** What `ia.createPspAny` takes. */
+/** Options of `ia.createPspAny`. */
 export interface PspAnyOptions {
   /**
    * Takes the requests; without one, they are offered as `psp.requests$`. Its qlen is the backlog.
@@ -28,10 +28,10 @@ export interface PspAnyOptions {
   readonly xrc?: boolean;
 }
 
-/** What `ia.createPsp` takes. */
+/** Options of `ia.createPsp`. */
 export type PspOptions = PspAnyOptions & ServiceOptions;
 
-/** What `psp.query()` tells. */
+/** Result of `psp.query()`. */
 export interface PspParameters {
   readonly ia: Ia;
   /** 0 for a service id of no port. */
@@ -40,7 +40,7 @@ export interface PspParameters {
   readonly evd: Evd;
   /** A number of PspFlags. */
   readonly flags: number;
-  /** Whether it takes the requests of XRC initiators, in place of those of endpoints. */
+  /** True if it takes requests of XRC initiators, in place of those of endpoints. */
   readonly xrc: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { IaCore } from '../common/adapter-state.js';
 import type { ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
-/** What `ia.createRsp` takes. */
+/** Options of `ia.createRsp`. */
 export type RspOptions = ServiceOptions & {
   /** UNCONNECTED; RESERVED from then on. */
   readonly ep: Ep;
@@ -13,7 +13,7 @@ export type RspOptions = ServiceOptions & {
   readonly evd?: Evd;
 };
 
-/** What `rsp.query()` tells. */
+/** Result of `rsp.query()`. */
 export interface RspParameters {
   readonly ia: Ia;
   /** 0 for a service id of no port. */

@@ -118,7 +118,9 @@ export abstract class ServicePoint implements Callee {
     return connQualOf(this.service);
   }
 
-  /** What requests for it ask for (IBTA 12.7.3): that of its port, or what it was made with. */
+  /**
+   * Service id that requests name (IBTA 12.7.3): that of its port, or the one given at creation.
+   */
   get serviceId(): bigint {
     return serviceIdFor(this.service);
   }
@@ -160,7 +162,7 @@ export abstract class ServicePoint implements Callee {
     return this.keepProcess(false);
   }
 
-  /** Whether listening keeps the process alive. */
+  /** True if listening keeps the process alive. */
   hasRef(): boolean {
     return hasRef(this.hold);
   }
@@ -266,7 +268,7 @@ export abstract class ServicePoint implements Callee {
     if (this.freedBy !== undefined) throw endedError(this, this.freedBy, operation);
   }
 
-  /** Whether a request that came to it is for this service point. */
+  /** True if a request that arrived is for this service point. */
   protected wants(_request: CmRequest): boolean {
     return true;
   }
@@ -276,7 +278,7 @@ export abstract class ServicePoint implements Callee {
     return undefined;
   }
 
-  /** What becomes of that endpoint when the request is not accepted. */
+  /** Releases that endpoint when the request is not accepted. */
   releaseEndpoint(_ep: Ep, _by: string): void {
     // Only kinds that have one let it go.
   }

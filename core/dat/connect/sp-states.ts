@@ -5,7 +5,7 @@
  */
 export type SpStateName = 'LISTENING' | 'PENDING' | 'FREE';
 
-/** What moves a service point. */
+/** Triggers of a service point's transitions. */
 export type SpTrigger =
   /** The consumer frees it, or the adapter is closed. */
   | 'free'
@@ -26,14 +26,16 @@ export const SP_TRANSITIONS: Readonly<Record<SpTrigger, SpTransition>> = {
   answered: { from: ['PENDING'], to: { unanswered: 'PENDING', answered: 'FREE' } },
 };
 
-/** What becomes of a request; all but PENDING are the end of the handle. */
+/** States of a request; all but PENDING are final for the handle. */
 export type CrStateName = 'PENDING' | 'ACCEPTED' | 'REJECTED' | 'HANDED_OFF';
 
-/** What a request does to the endpoint that it holds, if it holds one. */
+/** Effect of a request on the endpoint that it holds, if it holds one. */
 export type HeldEndpoint =
   /** Goes on by itself: COMPLETION_PENDING. */
   | 'accepts'
-  /** Of a reserved service point: UNCONNECTED again. Made by the provider: it is gone. */
+  /**
+   * Goes back to UNCONNECTED if it is a reserved service point's; freed if the provider made it.
+   */
   | 'returns';
 
 /** The calls of a request, where they lead, and what they do to its endpoint. */

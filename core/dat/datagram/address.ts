@@ -49,7 +49,7 @@ export class UdAddressHandle {
   }
 
   readonly id = nextHandleId();
-  /** What the service sent along when it was resolved; else empty. */
+  /** Private data of the service's answer; empty if it was not resolved. */
   readonly privateData: Uint8Array;
   readonly address: string;
   readonly qpn: number;

@@ -6,7 +6,7 @@ import type { QueueAttributes } from '../work/attributes.js';
 /** RDMA_UDP_QKEY: the Q_Key of rdma_cm's datagram services (include/rdma/rdma_cm.h). */
 export const DEFAULT_QKEY = 0x01234567;
 
-/** What an endpoint for datagrams is made with. */
+/** Attributes of an endpoint for datagrams. */
 export interface UdEpAttributes extends QueueAttributes {
   /** Q_Key, u32: datagrams with another one do not come in. Linux's services have 0x01234567. */
   readonly qkey: number;

@@ -9,7 +9,7 @@ import { requireCapability } from '../common/unsupported.js';
 import { Pz } from '../memory/pz.js';
 import type { UdEpInit } from './types.js';
 
-/** What `ia.createUdEndpoint` takes. */
+/** Options of `ia.createUdEndpoint`. */
 export interface UdEndpointOptions {
   readonly pz: Pz;
   /** Takes completions of receives; without one, see `UdEp.completions$`. */

@@ -322,7 +322,7 @@ export class UdEp extends Handle {
     return events$ as Observable<DatagramEvent>;
   }
 
-  /** What takes events of its own EVD keeps the process alive: the default. @returns itself */
+  /** Lets consumers of its own EVD keep the process alive: the default. @returns itself */
   ref(): this {
     for (const evd of this.init.privateEvds) evd.ref();
     return this;

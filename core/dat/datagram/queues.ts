@@ -93,11 +93,11 @@ export interface UdQueuesInit {
 }
 
 export class UdQueues extends QueueSet<EventDatagramEndpoint> {
-  /** What the sends reclaimed have to come to until SQE is cleared up. */
+  /** Index that reclaimed sends must reach before SQE is cleared. */
   private recoverAt = 0;
-  /** Of each send in its slot. */
+  /** Address handle of each send, by slot. */
   private readonly destinations: (UdAddressHandle | undefined)[];
-  /** Of each receive in its slot: where its GRH area is. */
+  /** Region of each receive's GRH area, by slot. */
   private readonly headerRegions: (Lmr | undefined)[];
   private readonly headerOffsets: Float64Array;
   private readonly headers: GrhQueue;
@@ -176,7 +176,7 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
     this.headers.push(region.bytes, this.headerOffsets[slot] ?? 0);
   }
 
-  /** Of sends that have been reclaimed since then. */
+  /** Releases the address handles of sends reclaimed since then. */
   private releaseDestinations(since: number): void {
     const { ring, reclaimed } = this.sends;
     for (let i = since; i !== reclaimed; i = (i + 1) >>> 0) {
@@ -185,7 +185,7 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
     }
   }
 
-  /** What has been told to the provider is flushed; later sends wait until that is over. */
+  /** The provider flushes the sends that it has; later sends wait until that is done. */
   private onSendFailed(): void {
     if (this.qp.state === QpState.ERR) return;
     this.sendDoorbellOpen = false;

@@ -16,7 +16,7 @@ import { checkPrivateData } from '../../errors/guards.js';
 import { ANYTHING, POSITIVE, SIGNAL, optional } from '../../spi/checks/index.js';
 import { notSupported } from '../common/unsupported.js';
 
-/** What `ep.resolve` takes. */
+/** Options of `ep.resolve`. */
 export interface ResolveOptions {
   /** IP address of the peer, as text. */
   readonly address: string;
@@ -40,7 +40,7 @@ export interface CheckedResolveOptions {
 }
 
 const OPERATION = 'ep.resolve';
-/** Of a CM module that cannot: neither asking nor serving. */
+/** For a CM module without SIDR, which can neither ask nor serve. */
 export const NO_SIDR = 'the CM module resolves no services';
 const RESOLVE_OPTIONS = {
   address: ANYTHING,

@@ -27,7 +27,7 @@ export interface ServiceRequest {
   readonly privateData: Uint8Array;
 }
 
-/** What is answered. */
+/** The answer to a request. */
 export interface ServiceAnswer {
   /** False refuses: the peer sees SIDR status 2. Default true. */
   readonly accept?: boolean;
@@ -35,7 +35,7 @@ export interface ServiceAnswer {
   readonly privateData?: Uint8Array;
 }
 
-/** What `ep.serve` takes. */
+/** Options of `ep.serve`. */
 export interface ServeOptions {
   /** Connection qualifier: a port of rdma_cm's UDP port space, 1 to 65535. */
   readonly connQual: number;
@@ -106,7 +106,7 @@ export class UdService {
     return this.change(HOLD.UNREF, true);
   }
 
-  /** Whether serving keeps the process alive. */
+  /** True if serving keeps the process alive. */
   hasRef(): boolean {
     return hasRef(this.hold);
   }

@@ -1,4 +1,4 @@
-/** What the connection of an endpoint works with: its ports, an attempt, and an end under way. */
+/** Types for an endpoint's connection: its ports, an attempt, and a pending disconnect. */
 import type { ConnectionCause } from '../../evd/index.js';
 import type { CmConnection, CmEvent } from '../../spi/index.js';
 import type { IaCore } from '../common/adapter-state.js';
@@ -9,7 +9,7 @@ import type { ConnectionEventName } from './outcomes.js';
 import type { EpQueues } from '../work/queues.js';
 import type { EpStateName } from './states.js';
 
-/** What an event of the connection carries. */
+/** Details of a connection event. */
 export interface ConnectionEventDetails {
   readonly privateData: Uint8Array;
   /** Reject reason of the CM, where there is one. */
@@ -17,15 +17,15 @@ export interface ConnectionEventDetails {
   /** Why, for people; empty when there is nothing to say. */
   readonly detail: string;
   readonly cause?: ConnectionCause | undefined;
-  /** Of BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
+  /** For BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
   readonly flightRecord: readonly string[];
 }
 
-/** What the connection and the keep-alive see of their endpoint. */
+/** The endpoint, as its connection and keep-alive see it. */
 export interface EpPorts {
   readonly core: IaCore;
   readonly attributes: EpAttributes;
-  /** Of the present life. */
+  /** The current queues: a reset replaces them. */
   readonly queues: EpQueues;
   readonly events: EpEvents;
   /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
@@ -47,12 +47,12 @@ export interface Ending {
   readonly awaitsReceives: boolean;
 }
 
-/** What hears from the CM of an attempt. */
+/** Receives the CM's events of an attempt. */
 export interface AttemptListener {
   onCmEvent(event: CmEvent, attempt: Attempt): void;
 }
 
-/** One attempt at a connection; events of an earlier one fall on deaf ears. */
+/** One attempt at a connection; events of an earlier one are ignored. */
 export class Attempt {
   connection: CmConnection | undefined = undefined;
 

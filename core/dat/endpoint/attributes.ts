@@ -36,7 +36,7 @@ export interface EpTransportAttributes {
   readonly pathMtuBytes: number;
 }
 
-/** What `createEndpoint` takes in place of defaults. */
+/** Attributes that `createEndpoint` takes in place of defaults. */
 export type EpAttributeOptions = Partial<Omit<EpAttributes, 'transport'>> & {
   readonly transport?: Partial<EpTransportAttributes>;
 };

@@ -12,7 +12,7 @@ const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, EVD_THRESHOLD } = CompletionFlags
 /** Each stream notifies in one way; without any of these bits, every completion does. */
 const WAYS = SOLICITED_WAIT | UNSIGNALLED | EVD_THRESHOLD;
 
-/** Which bits a stream takes. SUPPRESS may be posted anyway, so naming it changes nothing. */
+/** Bits that a stream accepts. SUPPRESS may always be posted, so naming it changes nothing. */
 const ALLOWED = {
   recvCompletionFlags: SOLICITED_WAIT | UNSIGNALLED | EVD_THRESHOLD,
   requestCompletionFlags: SUPPRESS | UNSIGNALLED | EVD_THRESHOLD,

@@ -86,7 +86,7 @@ export function serviceText(service: Service): string {
     : `connection qualifier ${service}`;
 }
 
-/** What `ep.dupConnect` and `ep.commonConnect` take besides where to. */
+/** Options of `ep.dupConnect` and `ep.commonConnect`, besides the target. */
 export interface DupConnectOptions {
   /** Until the peer has answered; default Infinity: as long as the CM retries. */
   readonly timeoutMs?: number;
@@ -101,7 +101,7 @@ export interface DupConnectOptions {
   readonly flags?: number;
 }
 
-/** What `ep.connect` takes. */
+/** Options of `ep.connect`. */
 export type ConnectOptions = DupConnectOptions &
   ServiceOptions & {
     /** IP address of the peer, as text. */

@@ -92,7 +92,7 @@ export class EpConnection implements AttemptListener {
     return this.attempt?.connection?.localPort;
   }
 
-  /** What the present or last attempt has connected to; undefined when it has accepted. */
+  /** Target of the present or last attempt; undefined when it has accepted. */
   get target(): ConnectTarget | undefined {
     return this.attempt?.target;
   }
@@ -412,7 +412,7 @@ export class EpConnection implements AttemptListener {
     return hasRef(this.processHold);
   }
 
-  /** Whether connecting keeps the process alive. */
+  /** Sets whether connecting keeps the process alive. */
   keepProcess(wanted: boolean): void {
     this.changeHold(HOLD.UNREF, !wanted);
   }

@@ -27,7 +27,7 @@ import type { EpInit } from './types.js';
 // High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one tells
 // once per setting; the hard one breaks the connection.
 
-/** What passing a mark leads to. */
+/** Actions when a mark is passed. */
 interface WatermarkActions {
   onSoft(count: number, mark: number): void;
   onHard(count: number, mark: number): void;
@@ -62,7 +62,7 @@ export const WATERMARK = kindOf<number>(
 export class EpRecord
   implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
 {
-  /** Of the present life: a reset puts others in place. */
+  /** The current queues: a reset replaces them. */
   queues: EpQueues;
   readonly connection: EpConnection;
   readonly events: EpEvents;

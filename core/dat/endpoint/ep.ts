@@ -217,7 +217,7 @@ export class Ep implements Callee {
     return this;
   }
 
-  /** Whether connecting, and what takes events of its own EVDs, keep the process alive. */
+  /** True if connecting, and consumers of its own EVDs, keep the process alive. */
   hasRef(): boolean {
     return this.record.connection.hasRef;
   }

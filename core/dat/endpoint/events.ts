@@ -31,7 +31,7 @@ interface Step {
   giveBack(init: EpInit, listener: OverrunListener): void;
 }
 
-/** What an endpoint has on an event dispatcher of its completions. */
+/** Resources that an endpoint takes on an event dispatcher of its completions. */
 function completionSteps(evd: 'recvEvd' | 'requestEvd'): readonly Step[] {
   return [
     {
@@ -149,7 +149,7 @@ export class EpEvents implements OverrunListener {
   private vigils: (() => void)[] | undefined = undefined;
   private receiveHold: (() => void) | undefined = undefined;
   private requestHold: (() => void) | undefined = undefined;
-  /** Of lives that a reset has ended. */
+  /** Completions still to come from queue pairs before a reset. */
   private leftovers: readonly EpLeftovers[] | undefined = undefined;
 
   constructor(
@@ -309,7 +309,7 @@ export class EpEvents implements OverrunListener {
     return this.states.stream$;
   }
 
-  /** Of those event dispatchers, the one that is private. */
+  /** The stream of the private one of those event dispatchers. */
   stream<E extends DatEvent>(operation: string, ...evds: readonly Evd[]): Observable<E> {
     const own = evds.find((evd) => this.init.privateEvds.includes(evd));
     return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);

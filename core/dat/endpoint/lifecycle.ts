@@ -1,4 +1,4 @@
-/** An endpoint begins another life, becomes another, or ends. */
+/** Reset, modify and free. */
 import { spiCall } from '../../errors/index.js';
 import { keepProcessFor } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';

@@ -67,7 +67,7 @@ export const EP_ATTRIBUTE_FIELDS: Readonly<Record<keyof EpAttributes, FieldRule>
   transport: { when: 'modifyTransport', rebuilds: false },
 };
 
-/** What `ep.modify` takes; what is absent stays as it is. */
+/** Options of `ep.modify`; absent fields keep their values. */
 export interface ModifyOptions {
   readonly pz?: Pz;
   readonly recvEvd?: Evd;

@@ -36,7 +36,7 @@ export const CM_REFUSALS: Readonly<
   'accept-failed': { active: 'NON_PEER_REJECTED', passive: 'ACCEPT_COMPLETION_ERROR' },
 };
 
-/** Which event a refusal is. */
+/** The event that a refusal becomes. */
 export function refusalOf(event: Refusal, active: boolean): RefusalName {
   const byConsumer = event.type === 'rejected' && event.consumer;
   const row = CM_REFUSALS[byConsumer ? 'rejected-by-consumer' : event.type];

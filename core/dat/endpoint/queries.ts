@@ -1,4 +1,4 @@
-/** What can be asked of an endpoint: parameters, status, receives; and marks that tell. */
+/** Queries of an endpoint: parameters, status and receives; and its watermarks. */
 import { ipFromGid } from '../../spi/index.js';
 import { type Facts, hex } from '../../spi/checks/index.js';
 import { type EpRecord, WATERMARK } from './endpoint-state.js';
@@ -60,7 +60,7 @@ export function setWatermark(record: EpRecord, soft: number, hard: number): void
   record.watermarks?.look(record.receiveBuffers ?? 0);
 }
 
-/** What an endpoint shows of itself. */
+/** Fields that an endpoint shows. */
 export function epFacts({ ep, knownState: state, freedBy, queues }: EpRecord): Facts {
   const qpn = hex(queues.qp.qpn);
   return { id: ep.id, state, qpn, ...queues.facts(), freed: freedBy !== undefined };

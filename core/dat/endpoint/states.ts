@@ -70,7 +70,7 @@ export type EpCall =
  */
 export type Legality = 'legal' | 'illegal' | 'no-op' | 'flushed' | 'withheld';
 
-/** What a state allows. */
+/** Calls that a state allows. */
 export interface EpStateRule {
   /** Subtype of DAT_INVALID_STATE in this state. */
   readonly subtype: DatSubtype;
@@ -159,7 +159,7 @@ export const EP_STATES: Readonly<Record<EpStateName, EpStateRule>> = Object.from
 const ANSWER_FIRST = 'answer its connection request first: cr.accept() or cr.reject()';
 const END_FIRST = 'end it first: ep.disconnect(), then ep.reset()';
 
-/** What to do where a call is illegal, state by state. */
+/** Advice for an illegal call, by state. */
 const ADVICE: Readonly<Record<EpStateName, string>> = {
   UNCONNECTED: 'connect it first: ep.connect(), or cr.accept(ep)',
   RESERVED: 'rsp.free() gives it back',
@@ -178,7 +178,7 @@ export function stateAdvice(state: EpStateName, call: EpCall): string | undefine
   return hasNothingToEnd ? undefined : ADVICE[state];
 }
 
-/** What moves an endpoint; calls of the consumer are in `EpCall`. */
+/** Triggers of an endpoint's transitions; calls of the consumer are in `EpCall`. */
 export type EpTrigger =
   | 'reserve'
   | 'unreserve'

@@ -6,7 +6,7 @@ import type { EpInitialState, EpStateName } from './states.js';
 import type { Pz } from '../memory/pz.js';
 import type { Srq } from '../srq/srq.js';
 
-/** What an endpoint is made of: the event dispatchers are there, given or private. */
+/** The parts of an endpoint. All event dispatchers are set, given or private. */
 export interface EpInit {
   readonly pz: Pz;
   readonly recvEvd: Evd;
@@ -22,7 +22,7 @@ export interface EpInit {
   readonly initialState?: EpInitialState;
 }
 
-/** What `ep.query()` tells (DAT_EP_PARAM). */
+/** Result of `ep.query()` (DAT_EP_PARAM). */
 export interface EpParameters {
   readonly ia: Ia;
   readonly state: EpStateName;
@@ -42,9 +42,9 @@ export interface EpParameters {
    * the port that was asked for. 0 with a service id of no port.
    */
   readonly localPortQual: number | undefined;
-  /** Of the present or last connection. */
+  /** Peer of the present or last connection. */
   readonly remoteAddress: string | undefined;
-  /** What it connected to, 0 for a service id of no port; undefined when it has accepted. */
+  /** Port that it connected to, 0 for a service id of no port; undefined when it has accepted. */
   readonly remoteConnQual: number | undefined;
   /** The same as the CM has it, a port's too (IBTA 12.7.3). */
   readonly remoteServiceId: bigint | undefined;
@@ -55,7 +55,7 @@ export interface EpParameters {
   readonly qpn: number;
 }
 
-/** What `ep.getStatus()` tells. */
+/** Result of `ep.getStatus()`. */
 export interface EpStatus {
   readonly state: EpStateName;
   /** No receive (no request) is outstanding. */

@@ -40,10 +40,10 @@ export interface IaAttributes {
   readonly maxRecvPerSrq: number;
   readonly maxIovSegmentsPerRdmaRead: number;
   readonly maxIovSegmentsPerRdmaWrite: number;
-  /** Of the whole adapter: every endpoint has its own. */
+  /** Limits of the whole adapter: every endpoint has its own. */
   readonly maxRdmaReadIn: number;
   readonly maxRdmaReadOut: number;
-  /** What an endpoint asks for within the limits, it gets. */
+  /** True if an endpoint gets the depth that it asks for, within the limits. */
   readonly maxRdmaReadPerEpInGuaranteed: boolean;
   readonly maxRdmaReadPerEpOutGuaranteed: boolean;
   /** Zero-based regions. */
@@ -61,7 +61,7 @@ export interface IaAttributes {
 /** dat_ib_extensions.h 2.0.9. */
 const IB_EXTENSION_VERSION = 209;
 
-/** What `ia.query()` answers. */
+/** Result of `ia.query()`. */
 export interface IaQuery {
   readonly ia: IaAttributes;
   readonly provider: ProviderAttributes;

@@ -15,7 +15,7 @@ import { Srq } from '../srq/srq.js';
 import { Rmr } from '../window/rmr.js';
 import { XrcDomain } from '../xrc/domain.js';
 
-/** What a close gives back, and in what time. */
+/** Resources that a close gives back, and its timeout. */
 export interface ClosingInit {
   readonly lease: DeviceLease;
   readonly mad: IaMad;

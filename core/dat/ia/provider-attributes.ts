@@ -39,12 +39,12 @@ export interface ProviderAttributes {
   /** Bytes of private data that a connect takes. */
   readonly maxPrivateDataSize: number;
   readonly supportsMultipath: false;
-  /** Whether the provider makes endpoints for the requests of a service point. */
+  /** When the provider makes endpoints for the requests of a service point. */
   readonly epCreator: 'IFASKED';
   readonly pzSupport: 'UNIQUE';
   /** Bytes. */
   readonly optimalBufferAlignment: number;
-  /** Which two streams may feed one EVD. */
+  /** Pairs of streams that may feed one EVD. */
   readonly evdStreamMergingSupported: Readonly<
     Record<EvdStream, Readonly<Record<EvdStream, boolean>>>
   >;
@@ -53,12 +53,12 @@ export interface ProviderAttributes {
   readonly srqWatermarksSupported: number;
   /** Queue and endpoint may be of different zones. */
   readonly srqEpPzDifferenceSupported: boolean;
-  /** Which counts `srq.query()` gives. */
+  /** Counts that `srq.query()` gives. */
   readonly srqInfoSupported: {
     readonly availableDtos: boolean;
     readonly outstandingDtos: boolean;
   };
-  /** Which counts `ep.recvQuery()` gives. */
+  /** Counts that `ep.recvQuery()` gives. */
   readonly epRecvInfoSupported: {
     readonly buffersAllocated: boolean;
     readonly bufferSpan: boolean;

@@ -115,7 +115,7 @@ export class ManagementAgent {
     return this.change(HOLD.UNREF, true);
   }
 
-  /** Whether waiting for requests keeps the process alive. */
+  /** True if waiting for requests keeps the process alive. */
   hasRef(): boolean {
     return hasRef(this.hold);
   }

@@ -8,7 +8,7 @@ import { notSupported } from '../common/unsupported.js';
 import { ManagementAgent } from './agent.js';
 import type { ManagementRequest } from './datagram.js';
 
-/** What `ia.mad.registerAgent` takes. */
+/** Options of `ia.mad.registerAgent`. */
 export interface ManagementAgentOptions {
   /** 0x30 to 0x4F are for vendors, with an OUI; 0x09 to 0x0F without. */
   readonly managementClass: number;

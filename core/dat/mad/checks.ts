@@ -14,7 +14,7 @@ import { type Gid, GSI_QPN, MadMethod } from '../../spi/index.js';
 import { checkAddressed } from '../common/ip-address.js';
 import { type MadFormat, maxPlainData } from './message.js';
 
-/** What `agent.send` and `agent.request` take. */
+/** Options of `agent.send` and `agent.request`. */
 export interface MadSendOptions {
   /** IP address of the peer, as text. */
   readonly address: string;
@@ -26,7 +26,7 @@ export interface MadSendOptions {
   readonly attributeId: number;
   /** 32 bits; default 0. */
   readonly attributeModifier?: number;
-  /** What follows the headers of the class: at most 232, 220 or 216 bytes without RMPP. */
+  /** Bytes after the headers of the class: at most 232, 220 or 216 without RMPP. */
   readonly data?: Uint8Array;
   /** With RMPP, and for requests: times to send again. Default 3. */
   readonly retries?: number;
@@ -38,7 +38,7 @@ export interface MadRequestOptions extends MadSendOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `request.respond` takes. */
+/** Options of `request.respond`. */
 export interface MadRespondOptions {
   /** MAD status, 16 bits; default 0. */
   readonly status?: number;

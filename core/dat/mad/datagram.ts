@@ -55,7 +55,7 @@ const FAILURES: Readonly<Record<number, DatType>> = {
 export interface SentDatagram {
   readonly header: Pick<MadHeader, 'managementClass' | 'method' | 'attributeId'>;
   readonly gid: Gid;
-  /** Of one wait for the response; 0 where none is expected. */
+  /** Length of one wait for the response; 0 where none is expected. */
   readonly timeoutUs: number;
   readonly retries: number;
 }

@@ -15,7 +15,7 @@ const RMPP_FLAGS_AT = 26;
 const RMPP_ACTIVE = 1;
 const OUI_AT = 37;
 
-/** What a class puts around the data. */
+/** Headers that a class puts around the data. */
 export interface MadFormat {
   readonly managementClass: number;
   readonly oui: number | undefined;

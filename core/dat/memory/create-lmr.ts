@@ -98,7 +98,7 @@ function wrap(buffer: ArrayBufferLike): Uint8Array {
   return new Uint8Array(buffer);
 }
 
-/** What a slab of small Buffers has: from Node 26 on a little more than Buffer.poolSize. */
+/** Size of a slab of small Buffers: from Node 26 on a little more than Buffer.poolSize. */
 const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
 
 /** A small Buffer that is a part of a slab: its neighbours belong to other code. */

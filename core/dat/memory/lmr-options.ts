@@ -1,4 +1,4 @@
-/** What regions are made of, and the checks of it. */
+/** Options of memory regions, and their checks. */
 import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import {
   checkBits,
@@ -17,7 +17,7 @@ import { checkSharedName } from './shared-memory.js';
 import { MOST_VIEW_BYTES } from './view-limit.js';
 import { Symbolic } from '../common/trace.js';
 
-/** What `ia.allocate` takes, and the base of the others. */
+/** Options of every memory region. */
 export interface LmrOptions {
   readonly pz: Pz;
   /** Bit set of MemPrivileges; default LOCAL_READ | LOCAL_WRITE: no peer gets in. */
@@ -28,7 +28,7 @@ export interface LmrOptions {
   readonly vaType?: number;
 }
 
-/** What `ia.allocate` takes. */
+/** Options of `ia.allocate`. */
 export interface AllocateOptions extends LmrOptions {
   /**
    * A name, 1 to 40 bytes of UTF-8, by which processes of the user share the memory: the first one
@@ -37,7 +37,7 @@ export interface AllocateOptions extends LmrOptions {
   readonly shared?: string;
 }
 
-/** What `ia.createLmr` takes. */
+/** Options of `ia.createLmr`. */
 export interface CreateLmrOptions extends LmrOptions {
   /**
    * DAT_MEM_TYPE_SHARED_VIRTUAL: the name under which adapters of this process share the memory, 1
@@ -46,7 +46,7 @@ export interface CreateLmrOptions extends LmrOptions {
   readonly sharedAs?: string | Uint8Array;
 }
 
-/** What `ia.mapFile` takes. */
+/** Options of `ia.mapFile`. */
 export interface MapFileOptions extends LmrOptions {
   /** Default 0. */
   readonly offsetBytes?: number;
@@ -68,7 +68,7 @@ export interface CheckedLmrOptions {
 
 const { LOCAL_READ, LOCAL_WRITE } = MemPrivileges;
 const DEFAULT_PRIVILEGES = LOCAL_READ | LOCAL_WRITE;
-/** Of memory that processes share; as of DAT_LMR_COOKIE. */
+/** Longest name of shared memory; as long as DAT_LMR_COOKIE. */
 const MOST_NAME_BYTES = 40;
 const BASE = ['pz', 'privileges', 'vaType'];
 

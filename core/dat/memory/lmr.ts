@@ -24,7 +24,7 @@ export interface LmrInit {
   readonly onFreed: (() => void) | undefined;
 }
 
-/** What `lmr.query()` tells (DAT_LMR_PARAM). */
+/** Result of `lmr.query()` (DAT_LMR_PARAM). */
 export interface LmrParameters {
   readonly ia: Ia;
   readonly memType: MemTypeName;
@@ -59,7 +59,7 @@ export class Lmr extends Handle {
   readonly lengthBytes: number;
   /** Context of local segments (lkey). */
   readonly lmrContext: number;
-  /** What a peer names to reach this region (rkey); undefined without a remote privilege. */
+  /** Context that peers use for this region (rkey); undefined without a remote privilege. */
   readonly rmrContext: number | undefined;
   private readonly closeContext: (() => void) | undefined;
   /** @internal segments of posted requests that are not known to be finished */

@@ -1,4 +1,4 @@
-/** What a consumer asks about memory, and what DAT has for the kernel's alone. */
+/** Hints about memory for consumers, and the calls that DAT has for the kernel only. */
 import { MemType } from '../common/constants.js';
 import { checkInteger, checkOneOf, invalid } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
@@ -8,7 +8,7 @@ import { Lmr } from './lmr.js';
 import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
 import { mostRegionBytes } from './view-limit.js';
 
-/** What `ia.memTypeHint` says. */
+/** Result of `ia.memTypeHint`. */
 export interface MemTypeHint {
   readonly preferredLengthBytes: number;
   readonly preferredAlignmentBytes: number;

@@ -8,7 +8,7 @@ import type { IaCore } from '../common/adapter-state.js';
 import { OUT_OF } from '../common/unsupported.js';
 import type { RmrContexts } from './rmr-contexts.js';
 
-/** What `pz.query()` tells (DAT_PZ_PARAM). */
+/** Result of `pz.query()` (DAT_PZ_PARAM). */
 export interface PzParameters {
   readonly ia: Ia;
   /** Endpoints, regions, windows and shared receive queues that belong to it. */

@@ -10,7 +10,7 @@ import { checkRemote, LmrSegment } from './segment.js';
 export interface RmrTriplet {
   /** Virtual address as a peer would name it, u64. */
   readonly address: bigint;
-  /** Of a region or of a bound RMR of this adapter, u32. */
+  /** Context of a region or of a bound RMR of this adapter, u32. */
   readonly rmrContext: number;
   /** 0 to 2^32 - 1. */
   readonly lengthBytes: number;

@@ -61,7 +61,7 @@ export class LmrSegment {
   }
 }
 
-/** What a post reads or writes: one part of a region, or several in order. */
+/** Memory that a post reads or writes: one part of a region, or several in order. */
 export type Segments = LmrSegment | readonly LmrSegment[];
 
 /** `Array.isArray` does not narrow readonly arrays. */
@@ -74,7 +74,7 @@ export function hasLostMemory({ lmr }: LmrSegment): boolean {
   return lmr.bytes.length !== lmr.lengthBytes;
 }
 
-/** What a call on such a segment throws. */
+/** The error of a call on such a segment. */
 export function lostMemory(operation: string, segment: LmrSegment): DatError {
   return new DatError('DAT_INVALID_STATE', {
     subtype: 'DAT_INVALID_STATE_LMR_FREE',

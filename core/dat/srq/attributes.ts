@@ -5,7 +5,7 @@ import { checkInteger } from '../../errors/guards.js';
 import type { Pz } from '../memory/pz.js';
 import type { QueueAttributes } from '../work/attributes.js';
 
-/** What `ia.createSrq` takes. */
+/** Options of `ia.createSrq`. */
 export interface SrqOptions {
   readonly pz: Pz;
   /** Receives that may be outstanding: 1 to `maxRecvPerSrq`. */
@@ -49,7 +49,7 @@ export function srqAttributes(
 export const SrqState = { ERROR: 0, OPERATIONAL: 1, SHUTDOWN: 2 } as const;
 export type SrqStateName = keyof typeof SrqState;
 
-/** What a state allows. */
+/** Calls that a state allows. */
 export interface SrqStateRule {
   /** Subtype of DAT_INVALID_STATE in this state. */
   readonly subtype: DatSubtype;

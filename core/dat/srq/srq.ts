@@ -24,7 +24,7 @@ import type { Segments } from '../memory/segment.js';
 import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './attributes.js';
 import { SrqSlots } from './slots.js';
 
-/** What `srq.query()` tells (DAT_SRQ_PARAM). */
+/** Result of `srq.query()` (DAT_SRQ_PARAM). */
 export interface SrqParameters extends SrqAttributes {
   readonly ia: Ia;
   readonly pz: Pz;

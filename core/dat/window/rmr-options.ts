@@ -1,4 +1,4 @@
-/** What a bind takes, the checks of it, and its words in a send queue. */
+/** Options of a bind, their checks, and their words in a send queue. */
 import { DatError, type DatSubtype } from '../../errors/index.js';
 import { Access, SQE } from '../../spi/index.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
@@ -12,7 +12,7 @@ import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privilege
 import type { Rmr } from './rmr.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
 
-/** What `rmr.bind` takes besides the memory and the endpoint. */
+/** Options of `rmr.bind`, besides the memory and the endpoint. */
 export interface RmrBindOptions {
   /**
    * Bit set of MemPrivileges: REMOTE_READ (default), REMOTE_WRITE, REMOTE_ATOMIC. Local ones are

@@ -24,7 +24,7 @@ import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 
 /**
- * Whether a bind may be posted now, with room for so many entries.
+ * Checks that a bind may be posted now, and that there is room for its entries.
  * @throws DatError
  */
 function checkBind(
@@ -64,10 +64,10 @@ function checkBindEvd({ init }: EpRecord, operation: string): void {
   });
 }
 
-/** What may use a window: any endpoint of its zone, or the one that it was bound through. */
+/** Endpoints that may use a window: any of its zone, or the one that it was bound through. */
 export type RmrScope = 'PZ' | 'EP';
 
-/** What `rmr.query()` tells (DAT_RMR_PARAM); of an unbound window, no more than the first three. */
+/** Result of `rmr.query()` (DAT_RMR_PARAM); an unbound window has only the first three. */
 export interface RmrParameters {
   readonly ia: Ia;
   readonly pz: Pz;
@@ -97,7 +97,7 @@ export class Rmr extends Handle {
   private settled: RmrBinding | undefined = undefined;
   /** Binds posted and not completed, oldest first; undefined is an unbind. */
   private readonly pending: (RmrBinding | undefined)[] = [];
-  /** Of the newest bind posted, or the window's own. */
+  /** Key of the newest bind posted, or the window's own. */
   private key: number;
   private isGone = false;
 
@@ -118,7 +118,7 @@ export class Rmr extends Handle {
     return this.core.ia;
   }
 
-  /** What a peer names to reach it, from the post of the bind on; undefined when unbound. */
+  /** Context that peers use (rkey), from the post of the bind on; undefined when unbound. */
   get rmrContext(): number | undefined {
     return this.newest?.rmrContext;
   }
@@ -263,7 +263,7 @@ export class Rmr extends Handle {
     return nextRkey(this.pending.length > 0 ? this.key : this.window.rkey);
   }
 
-  /** What it is bound to when all that is posted has been done. */
+  /** The binding after all posted binds complete. */
   private get newest(): RmrBinding | undefined {
     const newest = this.pending.length > 0 ? this.pending.at(-1) : this.settled;
     return newest?.isInvalidated === true ? undefined : newest;

@@ -1,6 +1,6 @@
-/** What the queues of an endpoint are made with, and keep to, of its attributes. */
+/** Attributes of an endpoint's queues: they are created with them and stay within them. */
 
-/** Of any endpoint. */
+/** Attributes of any endpoint. */
 export interface QueueAttributes {
   /** Requests and receives that may be outstanding. */
   readonly maxRecvDtos: number;
@@ -10,7 +10,7 @@ export interface QueueAttributes {
   readonly maxRequestIov: number;
 }
 
-/** Of one that connects. Lengths are in bytes. */
+/** Attributes of an endpoint that connects. Lengths are in bytes. */
 export interface EpQueueAttributes extends QueueAttributes {
   readonly maxMessageBytes: number;
   readonly maxRdmaBytes: number;

@@ -16,7 +16,7 @@ import { Slot } from './entry-ring.js';
 import type { EpQueues } from './queues.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
 
-/** What a window is bound to: the bind that opened it, until it is closed. */
+/** The binding of a window: made by the bind that opened it, ended when it is closed. */
 export class RmrBinding {
   private readonly close: (() => void) | undefined;
   private open = true;
@@ -61,14 +61,14 @@ export class RmrBinding {
 const U32 = 2 ** 32;
 const NONE = -1;
 
-/** What a bind does, in the words of its entry. */
+/** A bind as a send queue entry. */
 export interface BindWork {
   /**
    * BIND_MW opens the window, or (a PZ window, without a binding) closes it; LOCAL_INV closes an
    * endpoint's window. An empty RDMA_WRITE: it is closed already, only the completion is wanted.
    */
   readonly opcode: WrOpcode;
-  /** Of BIND_MW. */
+  /** Words of BIND_MW. */
   readonly words?: Uint32Array;
   /** The key that LOCAL_INV closes. */
   readonly rkey?: number;

@@ -17,9 +17,9 @@ export function breakReason(cause: ConnectionCause, more = ''): BreakReason {
 }
 
 interface Row {
-  /** Of a request that failed. */
+  /** Cause when a request failed. */
   readonly request: ConnectionCause;
-  /** Of a receive that failed. */
+  /** Cause when a receive failed. */
   readonly receive: ConnectionCause;
 }
 

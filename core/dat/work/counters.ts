@@ -8,7 +8,7 @@ import { Piece, type Slab } from '../../spi/internal/index.js';
 
 /** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
 const EP_COUNTERS = {
-  /** What small messages count: one cache line. */
+  /** The counters of small messages fit in one cache line. */
   postSend: 0,
   postSendData: 1,
   postRecv: 2,

@@ -72,7 +72,7 @@ export abstract class EntryRing {
   /** Entries written whose completions have not been taken in. */
   abstract readonly outstanding: number;
 
-  /** Whether an entry, by its place in the ring, is one of them. */
+  /** True if the entry at this place in the ring is outstanding. */
   protected abstract isHeld(place: number): boolean;
 
   get full(): boolean {

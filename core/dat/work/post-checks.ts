@@ -47,7 +47,7 @@ export function positionOf(operation: string, argument: string): number {
   return position;
 }
 
-/** What a posting call throws for an argument; `name` where that says more than the argument. */
+/** The error of a posting call for an argument; `name` where that says more than the argument. */
 export function badArgument(
   operation: string,
   argument: string,

@@ -1,4 +1,4 @@
-/** What all posting calls share. */
+/** The common part of all posting calls. */
 import { DatError } from '../../errors/index.js';
 import type { EventEndpoint } from '../../evd/index.js';
 import { invalid } from '../../errors/guards.js';
@@ -17,7 +17,7 @@ export interface PostingEndpoint {
     readonly pz: Pz;
     readonly attributes: EpQueueAttributes;
     readonly srq: SharedReceives | undefined;
-    /** Of an XRC initiator, which receives nothing. */
+    /** The domain of an XRC initiator, which receives nothing. */
     readonly xrc?: object;
   };
   readonly queues: EpQueues;

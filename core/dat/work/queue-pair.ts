@@ -3,7 +3,7 @@ import { Access, QpState, QpType, type QueuePair } from '../../spi/index.js';
 import { ownRequests, sendIov } from './attributes.js';
 import type { EpQueuesInit } from './queues.js';
 
-/** What peers may do through the queue pair; what they may reach is up to each memory region. */
+/** Operations that peers may use on the queue pair; each memory region decides what they reach. */
 export const EP_ACCESS =
   Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
 

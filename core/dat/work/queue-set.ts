@@ -60,18 +60,18 @@ export class WorkQueue extends EntryRing {
     return true;
   }
 
-  /** Whether a completion may name this entry now. */
+  /** True if a completion may name this entry now. */
   isOutstanding(index: number): boolean {
     return (index - this.reclaimed) >>> 0 < this.outstanding;
   }
 
-  /** Whether the newest outstanding entry will end without a completion of its own. */
+  /** True if the newest outstanding entry will end without a completion of its own. */
   get endsUnsignalled(): boolean {
     if (this.outstanding === 0) return false;
     return (this.flagsOf((this.producer - 1) >>> 0) & Slot.SIGNALLED) === 0;
   }
 
-  /** Whether something outstanding will still complete: what is left else ends without a word. */
+  /** True if an outstanding entry will still complete. All others end without a completion. */
   get awaitsCompletion(): boolean {
     for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
       if ((this.flagsOf(i) & Slot.SIGNALLED) !== 0) return true;
@@ -133,7 +133,7 @@ const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 /** A doorbell throws when the device is gone for good. */
 const DOORBELL = { operation: 'ep.post' };
 
-/** What a reclaim finds for an entry that is not outstanding. */
+/** Result of a reclaim for an entry that is not outstanding. */
 export const UNKNOWN_SLOT = -1;
 
 export abstract class QueueSet<
@@ -180,7 +180,7 @@ export abstract class QueueSet<
     this.signalEvery = Math.max(1, maxRequestDtos >>> 1);
   }
 
-  /** What an endpoint shows of its queues: how full they are. */
+  /** Fields that an endpoint shows of its queues: how full they are. */
   facts(): Facts {
     const { sends, receives } = this;
     const fill = ({ outstanding, limit }: WorkQueue): Symbolic =>
@@ -242,7 +242,7 @@ export abstract class QueueSet<
     this.ringSends();
   }
 
-  /** What has been written may leave, unless a burst is under way that has only just begun. */
+  /** Rings the doorbell, except in a burst with few requests written so far. */
   kickSends(): void {
     if (this.burstDepth === 0 || this.sends.unpublished >= RING_EVERY) this.ringSends();
   }

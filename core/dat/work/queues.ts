@@ -256,7 +256,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
 
 // What one life of an endpoint's queue pair is made of, and whom it tells.
 
-/** What the endpoint makes of completions. Called while the CQ is scanned, in ring order. */
+/** Handles completions for the endpoint. Called while the CQ is scanned, in ring order. */
 export interface EpQueuesListener {
   /** A receive has succeeded; it is about to become dequeuable. */
   onReceived(): void;
@@ -276,7 +276,7 @@ export interface SharedReceives {
   readonly slots: { reclaim(slot: number): boolean };
 }
 
-/** What one life is made of. */
+/** Parameters of one queue pair of an endpoint: a reset makes another. */
 export interface EpQueuesInit {
   /** Named by its completions. */
   readonly ep: EventEndpoint;

@@ -7,22 +7,22 @@ const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags
 const RDMA_FLAGS = SUPPRESS | BARRIER_FENCE;
 const SEND_FLAGS = RDMA_FLAGS | SOLICITED_WAIT;
 
-/** What decides which privilege its segments need, and which limits they keep to. */
+/** Decides the privilege that the segments need, and the limits that apply. */
 export type RequestKind = 'send' | 'write' | 'read' | 'atomic';
 
-/** What a posting call is made of. */
+/** Description of a posting call. */
 export interface RequestSpec {
   /** The call; post-arguments.ts has the numbers of its arguments. */
   readonly operation: string;
   readonly opcode: number;
   readonly kind: RequestKind;
-  /** What the regions of its segments must grant. */
+  /** Privilege that the regions of its segments must grant. */
   readonly privilege: number;
   /** CompletionFlags that it takes besides UNSIGNALLED. */
   readonly flags: number;
   /** Slot flags of its entry. */
   readonly slot: number;
-  /** What the device must be capable of. */
+  /** Capability that the device must have. */
   readonly capability: DeviceCapability | undefined;
   /** Its argument of 32 bits, or of 64 where it is atomic, by name. */
   readonly operand: string | undefined;

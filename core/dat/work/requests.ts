@@ -26,7 +26,7 @@ import {
 import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 
-/** Of a send. */
+/** Remote segment of requests that have none. */
 export const NOWHERE = new RemoteSegment({ address: 0n, rmrContext: 0 });
 
 const { UNSIGNALLED } = CompletionFlags;

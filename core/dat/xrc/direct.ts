@@ -25,7 +25,7 @@ const ATTACH_OPTIONS = {
   pathMtuBytes: ANYTHING,
 };
 
-/** What `initiator.attach` takes. */
+/** Options of `initiator.attach`. */
 export interface XrcAttachOptions {
   /** IP address of the target's device, as text. */
   readonly address: string;

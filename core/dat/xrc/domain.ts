@@ -41,7 +41,7 @@ import { EP_ACCESS } from '../work/queue-pair.js';
 import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
 import { XrcSrq, type XrcSrqOptions } from './srq.js';
 
-/** What `domain.createInitiator` takes; an EVD that is not given is private. */
+/** Options of `domain.createInitiator`; an EVD that is not given is private. */
 export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;
 
 export interface XrcTargetOptions {
@@ -55,7 +55,7 @@ export interface XrcTargetOptions {
 export interface XrcAcceptOptions extends XrcTargetOptions {
   /** At most 196 bytes: a good place for the numbers of the queues. */
   readonly privateData?: Uint8Array;
-  /** Of these, `maxRdmaReadIn` (for all queues together) and the RNR timer are a target's. */
+  /** A target uses only `maxRdmaReadIn` (for all queues together) and the RNR timer. */
   readonly attributes?: EpAttributeOptions;
 }
 
@@ -276,7 +276,7 @@ export class XrcDomain extends Handle {
   }
 }
 
-/** What the CM tells of a target's connection; the end of TIMEWAIT concerns no consumer. */
+/** Events for the CM's reports on a target's connection; the end of TIMEWAIT has none. */
 const CONNECTION_EVENTS: Readonly<Record<CmEvent['type'], XrcTargetEventName | undefined>> = {
   established: 'ESTABLISHED',
   disconnected: 'DISCONNECTED',
@@ -287,7 +287,7 @@ const CONNECTION_EVENTS: Readonly<Record<CmEvent['type'], XrcTargetEventName | u
   'timewait-exit': undefined,
 };
 
-/** What they may be, the XRC module says: it has the table. */
+/** Checks that the attributes are an object. The XRC module checks the rest: it has the table. */
 function checkAttributes(operation: string, position: number, attributes: unknown): void {
   checkValue(operation, position, 'attributes', attributes, OBJECT);
 }

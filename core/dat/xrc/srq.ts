@@ -20,7 +20,7 @@ import { type CreateSharedReceiveQueue, Srq } from '../srq/srq.js';
 import type { SrqAttributes, SrqOptions } from '../srq/attributes.js';
 import type { XrcDomain } from './domain.js';
 
-/** What `domain.createSrq` takes. */
+/** Options of `domain.createSrq`. */
 export interface XrcSrqOptions extends SrqOptions {
   /** Takes its completions; without one they are at `srq.completions$`. */
   readonly recvEvd?: Evd;
@@ -54,7 +54,7 @@ export class XrcSrq extends Srq {
     domain.users++;
   }
 
-  /** What initiators address: 24 bits, unique on the device. */
+  /** Number that initiators address: 24 bits, unique on the device. */
   get srqn(): number {
     return this.queue.srqn;
   }
@@ -68,7 +68,7 @@ export class XrcSrq extends Srq {
     return streamOf<XrcReceiveEvent>('srq.completions$', evd, isPrivate);
   }
 
-  /** What takes events of its own EVD keeps the process alive: the default. @returns itself */
+  /** Lets consumers of its own EVD keep the process alive: the default. @returns itself */
   ref(): this {
     if (this.events.isPrivate) this.events.evd.ref();
     return this;

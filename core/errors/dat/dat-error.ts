@@ -8,11 +8,11 @@ export interface DatErrorOptions {
   readonly subtype?: DatSubtype;
   /** The call, as the consumer wrote it: `ep.postSend`. */
   readonly operation: string;
-  /** What is wrong; names the value and the limit. Default: the meaning of the code. */
+  /** The problem, with the value and the limit. Default: the meaning of the code. */
   readonly message?: string;
   /** The offending value. */
   readonly value?: unknown;
-  /** What to do about it; left out where the message says all there is to say. */
+  /** Advice; left out where the message says enough. */
   readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
@@ -31,7 +31,7 @@ export class DatError extends Error {
   readonly returnCode: number;
   readonly operation: string;
   readonly value: unknown;
-  /** What to do about it, where the message leaves that open. */
+  /** Advice, where the message does not say it. */
   readonly hint: string | undefined;
 
   constructor(code: DatType, options: DatErrorOptions) {

@@ -18,7 +18,7 @@ import { CnoHandle } from './handle.js';
 import type { CnoHost } from './host.js';
 import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
 
-/** What is wrong with a call on a CNO, as DatError. */
+/** The error of a call on a freed CNO. */
 function freedCno(operation: string): DatError {
   return new DatError('DAT_INVALID_HANDLE', {
     subtype: 'DAT_INVALID_HANDLE_CNO',
@@ -27,7 +27,7 @@ function freedCno(operation: string): DatError {
   });
 }
 
-/** What a waiter gets when its CNO ends. */
+/** The error of a wait whose CNO ends. */
 function deadCno(): DatError {
   return new DatError('DAT_INVALID_STATE', {
     subtype: 'DAT_INVALID_STATE_CNO_DEAD',
@@ -65,7 +65,7 @@ const AGENT = kindOf(
   (agent) => agent === null || typeof agent === 'function',
 );
 
-/** What the asynchronous EVD hears of an agent that throws. */
+/** The event for the asynchronous EVD when an agent throws. */
 function agentFailed(cno: Cno, cause: unknown): AsyncErrorEvent {
   return {
     type: 'async-error',
@@ -83,7 +83,7 @@ function agentFailed(cno: Cno, cause: unknown): AsyncErrorEvent {
  */
 export type CnoAgent = (evd: Evd | undefined) => void;
 
-/** What `ia.createCno` takes. */
+/** Options of `ia.createCno`. */
 export interface CnoOptions {
   readonly agent?: CnoAgent | null;
 }
@@ -94,7 +94,7 @@ export interface CnoWaitOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What `cno.query()` answers (DAT_CNO_PARAM). */
+/** Result of `cno.query()` (DAT_CNO_PARAM). */
 export interface CnoParam {
   readonly id: number;
   readonly state: CnoState;
@@ -148,13 +148,15 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     return this;
   }
 
-  /** What waits for its notifications does not keep the process alive, as `unref` of node:net. */
+  /**
+   * Lets the process exit while waits for its notifications are pending, as `unref` of node:net.
+   */
   unref(): this {
     this.hold = changeHold(this.host.processHold, this.hold, HOLD.UNREF, true);
     return this;
   }
 
-  /** Whether what waits for its notifications keeps the process alive. */
+  /** True if waits for its notifications keep the process alive. */
   hasRef(): boolean {
     return hasRef(this.hold);
   }

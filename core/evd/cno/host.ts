@@ -1,4 +1,4 @@
-/** What a CNO needs from the interface adapter that it belongs to. */
+/** The part of the interface adapter that a CNO needs. */
 import type { Clock, Logger, ProcessHold, Scheduler, Timers } from '../../spi/index.js';
 import type { AsyncErrorEvent } from '../events/event.js';
 

@@ -15,7 +15,7 @@ interface CnoTransition {
   readonly remembers?: true;
   /** A take is answered at once. */
   readonly answers?: true;
-  /** What waiters get: the hint of no EVD at all, or the error DAT_INVALID_STATE_CNO_DEAD. */
+  /** Result for waiters: the hint of no EVD at all, or the error DAT_INVALID_STATE_CNO_DEAD. */
   readonly waiters?: 'no EVD' | 'dead';
 }
 

@@ -1,4 +1,4 @@
-/** What is wrong with a call, as DatError: parameters, and the taker of events. */
+/** Checks of parameters and of the consumer of events, as DatError. */
 
 import { checkInteger, checkValue } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';

@@ -92,7 +92,7 @@ export const EVD_CONFIGURATIONS: Readonly<Record<EvdConfiguration, Configuration
   },
 };
 
-/** What takes events off an EVD by itself; at most one at a time. */
+/** Kinds of consumers that take events off an EVD by themselves; at most one at a time. */
 export type EvdTaker = 'none' | 'waiter' | 'iterator' | 'subscription' | 'upcall';
 
 interface TakerRow {
@@ -103,7 +103,7 @@ interface TakerRow {
   readonly needsEnabled: boolean;
   /** Does `setUnwaitable()` end it? */
   readonly needsWaitable: boolean;
-  /** What may take the EVD over while this one has it. */
+  /** Kinds that may replace this one as the EVD's consumer. */
   readonly admits: readonly EvdTaker[];
 }
 

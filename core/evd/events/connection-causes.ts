@@ -1,6 +1,6 @@
 /** Why a connection has ended, as far as it is known here. */
 
-/** What `ConnectionEvent.cause` may be, each with what it says to people. */
+/** Values of `ConnectionEvent.cause`, each with its text for people. */
 export const CONNECTION_CAUSES = {
   RECEIVER_NOT_READY: 'the peer had no receive posted, and the retries for that ran out',
   NO_RECEIVE_POSTED: 'the last message of the peer found no receive posted here',

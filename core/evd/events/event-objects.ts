@@ -6,7 +6,7 @@
 
 /** Completed by core/evd and core/dat, by declaration merging. */
 export interface EventObjects {
-  /** What a software event carries is the consumer's own. */
+  /** The consumer's own value in a software event. */
   readonly payload: unknown;
 }
 
@@ -23,5 +23,5 @@ export type EventMemoryWindow = EventObjects['rmr'];
 /** An event dispatcher, as a CNO names the one that has notified it. */
 export type EventNotifier = EventObjects['evd'];
 export type EventPayload = EventObjects['payload'];
-/** What an asynchronous error is about. */
+/** The object that an asynchronous error is about. */
 export type EventSubject = EventObjects['ia' | 'ep' | 'udEp' | 'srq' | 'evd' | 'cno'];

@@ -100,7 +100,7 @@ export interface DatagramEvent {
   readonly transferredLength: number;
   /** DatDto.SEND_UD, RECV_UD or RECV_UD_IMMED. */
   readonly operation: DatDto;
-  /** Of a receive that succeeded. */
+  /** Source of a receive that succeeded. */
   readonly source?: DatagramSource;
   /** RECV_UD_IMMED: u32 in wire order. */
   readonly immediate?: number;
@@ -139,9 +139,9 @@ export interface ConnectionEvent {
   readonly number: ConnectionEventNumber;
   readonly ep: EventEndpoint;
   /**
-   * Of ESTABLISHED on the connecting side and of PEER_REJECTED, what the peer sent along; else
-   * empty. CM messages of InfiniBand and RoCE do not tell its length: it comes with zeros behind
-   * it, 196 bytes of an acceptance and 148 of a rejection. iWARP devices tell the length.
+   * Private data of the peer, in ESTABLISHED on the connecting side and in PEER_REJECTED; else
+   * empty. CM messages of InfiniBand and RoCE do not carry its length: it is padded with zeros, to
+   * 196 bytes in an acceptance and 148 in a rejection. iWARP devices report the length.
    */
   readonly privateData: Uint8Array;
   /** Reject reason of the CM (IBTA 12.6.7.2) where there is one. */
@@ -175,11 +175,11 @@ export interface AsyncErrorEvent {
   readonly reason: number;
   /** One sentence for people. */
   readonly message: string;
-  /** What a handler threw, or a provider. */
+  /** The error that a handler or a provider threw. */
   readonly cause?: unknown;
 }
 
-/** What a consumer posted with `evd.postSe`. */
+/** An event that a consumer posted with `evd.postSe`. */
 export interface SoftwareEvent {
   readonly type: 'software';
   readonly number: N['SOFTWARE'];
@@ -206,7 +206,7 @@ export interface XrcReceiveEvent {
   readonly vendorError?: number;
 }
 
-/** What may be told of an XRC target: events of its queue pair, and of the connection of one. */
+/** Events of an XRC target: those of its queue pair, and of its connection. */
 export type XrcTargetEventName =
   keyof typeof AsyncEventType | 'ESTABLISHED' | 'ACCEPT_FAILED' | 'DISCONNECTED';
 
@@ -233,7 +233,7 @@ export type DatEvent =
   | AsyncErrorEvent
   | SoftwareEvent;
 
-/** What the library posts to an EVD by itself, as opposed to completions and `postSe`. */
+/** Events that the library posts to an EVD, as opposed to completions and `postSe`. */
 export type PostedEvent = Exclude<
   DatEvent,
   DtoCompletionEvent | DatagramEvent | RmrBindCompletionEvent | XrcReceiveEvent

@@ -5,18 +5,18 @@
  */
 import type { CompletionQueue } from '../../spi/index.js';
 
-/** What is wanted of the next completion; a higher number includes the lower ones. */
+/** Notification wanted for the next completion; a higher number includes the lower ones. */
 export const Want = { NOTHING: 0, SOLICITED_OR_FAILED: 1, NEXT: 2 } as const;
 export type Want = (typeof Want)[keyof typeof Want];
 
-/** What is told of an arm that fails. */
+/** Is told when an arm fails. */
 export interface ArmListener {
   /** Once, until arming succeeds again. */
   unarmable(cause: unknown): void;
 }
 
 export class ArmController {
-  /** What the device is going to notify of. */
+  /** The notification that the device is armed for. */
   armed: Want = Want.NOTHING;
   /** Notifications that were not wanted any more when they came. */
   stale = 0;

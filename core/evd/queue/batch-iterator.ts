@@ -3,9 +3,8 @@ import type { DatError } from '../../errors/index.js';
 import type { DatEvent } from '../events/event.js';
 import type { Waiting } from './waiter.js';
 
-// The array that an iteration hands out. It notes how far it has been read, so that what a loop
-// that is left has not looked at can go back to the EVD, whichever way it was read: by index (as
-// `mergeAll` does), by iterator, or by the methods of arrays.
+// The array an async iteration yields. Tracks how much was read, so an abandoned loop returns the
+// rest to the EVD. It may be read by index (as `mergeAll` does), by iterator, or by array methods.
 
 /** Where the rest of a batch goes back to. */
 interface BatchSource {
@@ -18,7 +17,7 @@ interface BatchSource {
 }
 
 class OfferedBatch implements ProxyHandler<DatEvent[]> {
-  /** What the loop gets. */
+  /** The array that the loop gets. */
   readonly batch: readonly DatEvent[];
   /** Events that have been read: those up to here are the reader's. */
   private read = 0;
@@ -128,22 +127,22 @@ export interface IterationHost extends BatchSource {
    * @throws DatError DAT_INVALID_STATE
    */
   nextBatch(iteration: Waiting): DatEvent[] | 'later' | 'never';
-  /** What waits for an iteration that is served; undefined when it is gone. */
+  /** The batch for an iteration that is served; undefined when it is gone. */
   takeBatch(): DatEvent[] | undefined;
   endIteration(): void;
 }
 
 /**
- * Takes the EVD over at its first `next`, and gives it back when the loop is left, with what the
- * loop has not read of its last batch. It is itself what waits on the EVD: a closure and an object
- * for each of its waits would cost half of one.
+ * Takes the EVD over at its first `next`. Gives it back when the loop is left, with the unread rest
+ * of its last batch. The iterator itself waits on the EVD: a closure and an object for each wait
+ * would cost half as much as the wait.
  */
 export class BatchIterator implements Batches, Waiting {
   readonly threshold = 1;
   private state: 'new' | 'under way' | 'over' = 'new';
   /** The last batch. */
   private offered: OfferedBatch | undefined = undefined;
-  /** Of the `next` that waits. */
+  /** Resolves the pending `next`. */
   private resolve: ((result: Result) => void) | undefined = undefined;
   private fail: ((error: Error) => void) | undefined = undefined;
   private readonly keep = (

@@ -31,7 +31,7 @@ export class CompletionCursor {
   constructor(
     private readonly cq: CompletionQueue,
     private readonly owners: CompletionOwners,
-    /** What is heard of a completion that succeeds and is not flagged as solicited. */
+    /** Notify level of a completion that succeeds and is not flagged as solicited. */
     private readonly plain: Notice,
   ) {
     this.hidden = new Uint8Array(cq.ring.entries);

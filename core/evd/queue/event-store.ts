@@ -95,7 +95,7 @@ class EventQueue {
  */
 export type EventPlace = 'behind' | 'here' | 'after';
 
-/** What is told of new events. */
+/** Is told of new events. */
 export interface StoreListener {
   /** Something new has come that the consumer may see. */
   arrived(notice: Notice): void;
@@ -106,7 +106,7 @@ export class EventStore {
   private readonly queue: EventQueue;
   /** Taken and put back: in front of everything else. */
   private back: DatEvent[] | undefined;
-  /** What has been put back last, while nothing has been taken of it. */
+  /** The events put back last, as long as none of them has been taken. */
   private lastBack: readonly DatEvent[] | undefined;
   /** Goes into the queue as soon as there is room. */
   private late: PostedEvent | undefined;

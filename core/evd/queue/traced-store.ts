@@ -29,7 +29,7 @@ export class TracedEventStore extends EventStore {
   }
 }
 
-/** What a trace says of events and completions: their fields, by name. */
+/** Fields of events and completions in a trace, by name. */
 type EventFields = Readonly<Record<string, unknown>>;
 
 export function eventFields(event: DatEvent): EventFields {

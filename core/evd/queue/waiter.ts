@@ -16,7 +16,7 @@ export interface WaiterInit {
   readonly timeoutMs?: number | undefined;
 }
 
-/** What waits on an EVD: a call of `wait`, or an iteration. One at a time. */
+/** A pending call on an EVD: a call of `wait`, or an iteration. One at a time. */
 export interface Waiting {
   /** Events that must wait for it to be served. */
   readonly threshold: number;

@@ -26,13 +26,13 @@ interface UpcallFrame {
   readonly follow: (result: PromiseLike<void>) => Promise<void>;
 }
 
-/** Of all EVDs, by the names of their frames. */
+/** Upcalls of all EVDs that have outlived their call, by the names of their frames. */
 const outlived = new Map<string, Upcall>();
-/** Of upcalls that have ended. */
+/** Frames of upcalls that have ended. */
 const idle: UpcallFrame[] = [];
 let made = 0;
 
-/** What awaits the promise of its handler, so that the upcall can be found. */
+/** Takes a frame, which awaits the handler's promise so that the upcall can be found. */
 function enterFrame(upcall: Upcall): UpcallFrame {
   const frame = idle.pop() ?? newFrame();
   outlived.set(frame.name, upcall);
@@ -79,7 +79,7 @@ function awaiting(): Upcall | undefined {
   }
 }
 
-/** What is told of upcalls. */
+/** Is told of failed and finished upcalls. */
 export interface UpcallListener {
   /** A handler has thrown or rejected. */
   upcallFailed(cause: unknown, event: DatEvent | undefined): void;
@@ -87,7 +87,7 @@ export interface UpcallListener {
   upcallEnded(): void;
 }
 
-/** What has the upcalls of an EVD to itself: a stream of them. */
+/** A stream that owns the upcalls of an EVD. */
 export interface UpcallLessee {
   /** It has them no more: another handler, TEARDOWN by the consumer, or the end of the EVD. */
   upcallsLost(): void;

@@ -4,7 +4,7 @@ import type { DatEvent } from '../events/event.js';
 import type { UpcallToken } from './gate.js';
 import { UPCALL_SAME } from './policy.js';
 
-/** What an upcall can do to its EVD without waiting for itself. */
+/** Calls that an upcall can make on its EVD without waiting for itself. */
 export interface UpcallOwner {
   readonly id: number;
   modifyUpcall(

@@ -35,7 +35,7 @@ const ANNOUNCEMENT = layout('announcement', ANNOUNCEMENT_BYTES, {
   maxMessageBytes: uint(12, 4, 1, MAX_MESSAGE_BYTES),
 });
 
-/** What a side can take. */
+/** Limits of what a side accepts. */
 export interface ChannelLimits {
   /** Receives that it has posted, the reserved one included: 2 to 65,535. */
   readonly buffers: number;

@@ -39,7 +39,7 @@ const SEND = 'channel.send';
 const refuseToSend = refusalOf(SEND);
 const addLength = (sum: number, { length }: Uint8Array): number => sum + length;
 
-/** What a channel stands on: a connection, as far as it needs one. */
+/** The connection beneath a channel, as far as it needs one. */
 export interface ChannelPort extends FramePort {
   receive(): Promise<FrameBuffer>;
   close(options?: WaitOptions): Promise<void>;
@@ -258,7 +258,7 @@ function peerEnded(operation: string): FlowError {
   return new FlowError('DAT_CONN_ENDED', { operation, message: 'the peer sends no more' });
 }
 
-/** What a call is told of the end of the connection: an error of its own, as `conn` makes them. */
+/** The error of a call when the connection has ended: one of its own, as `conn` makes them. */
 function ended(operation: string, end: Error): FlowError {
   const error = toFlowError(operation, end);
   const { code, reason, flightRecord, cause } = error;

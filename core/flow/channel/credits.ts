@@ -32,7 +32,7 @@ export class Credits {
   private peerReservedIsOut = false;
   /** And the receive that it was in has been posted again: the next frame tells. */
   private updateIsOwed = false;
-  /** What the peer has in hand: what it was granted, without what has come. */
+  /** Credits that the peer has: those granted, minus the frames received. */
   private peerAvailable: number;
   private readonly limit: number;
   private readonly dueAt: number;

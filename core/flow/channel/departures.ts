@@ -75,7 +75,7 @@ export class Departures<M extends Departing> {
     if (this.end === 'OPEN') this.end = 'ENDING';
   }
 
-  /** What leaves next; undefined when nothing is to be sent. */
+  /** The next frame to send; undefined when there is none. */
   next(): NextFrame<M> | undefined {
     const message = this.head();
     if (message === undefined) {
@@ -90,7 +90,7 @@ export class Departures<M extends Departing> {
     return { kind: 'MESSAGE', message, offsetBytes, payloadBytes };
   }
 
-  /** That has left. */
+  /** Records that a frame has been sent. */
   left({ kind, message, payloadBytes }: NextFrame<M>): void {
     if (message === undefined) {
       this.end = 'ENDED';

@@ -4,7 +4,7 @@ import { breach } from './protocol-error.js';
 
 export const FRAME_HEADER_BYTES = 8;
 
-/** Which of the receives that a side has posted a frame goes into. */
+/** The class of posted receives that a frame goes into. */
 export type CreditClass = 'message' | 'reserved';
 
 /** The kinds of frames: their number on the wire, what they take, and what they carry. */

@@ -1,4 +1,4 @@
-/** What a side of a channel offers: its options, and how they go with making a connection. */
+/** Limits that one side of a channel offers: its options, and their exchange on connecting. */
 import { CmPrivateData } from '../../spi/index.js';
 import {
   BYTES,
@@ -32,7 +32,7 @@ const KINDS: Kinds<ChannelLimits> = {
 };
 const DEFAULTS: ChannelLimits = { buffers: 32, bufferBytes: 16_384, maxMessageBytes: 16 << 20 };
 const NO_PRIVATE_DATA = new Uint8Array(0);
-/** What a peer that is refused reads in the private data: `channel: …`. */
+/** Start of the private data that a refused peer reads: `channel: …`. */
 const REFUSAL_PREFIX = 'channel: ';
 
 /** @throws FlowError DAT_INVALID_PARAMETER */

@@ -1,4 +1,4 @@
-/** What a peer is told apart by when it breaks the channel's protocol. */
+/** Errors of a peer that breaks the channel's protocol. */
 import { mustBe } from '../../spi/checks/index.js';
 
 /** The peer sent what the channel's protocol does not allow: docs/channel.md. */

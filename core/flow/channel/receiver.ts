@@ -83,7 +83,7 @@ export class Receiver {
     this.deliver();
   }
 
-  /** What has come, and what still comes, is dropped. */
+  /** Drops received messages, and all that still arrive. */
   drop(errorOf: EndError): void {
     this.isDropping = true;
     this.last ??= errorOf;

@@ -14,7 +14,7 @@ import type { Departing, DepartingStage } from './departures.js';
 import { emitFrame, FRAME_HEADER_BYTES } from './frame.js';
 import type { ChannelSession, DepartingFrame } from './session.js';
 
-/** What a wait that ends early is told of its message. */
+/** The state of its message, for the error of a wait that ends early. */
 const STILL: Readonly<Record<DepartingStage, string>> = {
   WAITING: 'nothing of it has been sent, and it does not arrive',
   BEGUN: 'a part of it has been sent, and it does not arrive',
@@ -24,7 +24,7 @@ const STILL: Readonly<Record<DepartingStage, string>> = {
 };
 const NO_PARTS: readonly Uint8Array[] = [];
 
-/** What frames are sent with. */
+/** Sends frames. */
 export interface FramePort {
   send(frame: LmrSegment): Promise<void>;
 }

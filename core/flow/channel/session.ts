@@ -13,7 +13,7 @@ import { type Departing, Departures, type NextFrame } from './departures.js';
 import { FRAME_HEADER_BYTES, type FrameHeader, type FrameKind, parseFrame } from './frame.js';
 import { breach } from './protocol-error.js';
 
-/** Which frames of the peer may follow which, and what becomes of its messages. */
+/** State of the peer's frames: it decides which may follow, and where its messages go. */
 type ArrivalState = 'BETWEEN' | 'WITHIN' | 'ENDED';
 
 /**
@@ -21,7 +21,7 @@ type ArrivalState = 'BETWEEN' | 'WITHIN' | 'ENDED';
  * while bytes of the message are missing, and BETWEEN when none are.
  */
 const ARRIVAL_STATES: Readonly<Record<ArrivalState, Partial<Record<FrameKind, ArrivalState>>>> = {
-  /** Of messages: none has begun. */
+  /** Between messages. */
   BETWEEN: { MESSAGE: 'WITHIN', END: 'ENDED', CREDIT: 'BETWEEN' },
   /** A message has begun. */
   WITHIN: { MESSAGE: 'WITHIN', ABANDON: 'BETWEEN', CREDIT: 'WITHIN' },

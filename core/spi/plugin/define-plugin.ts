@@ -91,8 +91,8 @@ export const CAPABILITIES = [
 /** Metadata of a module. */
 export interface ModuleMeta<K extends ModuleKind, I extends Inject> extends PluginMeta<K> {
   /**
-   * What it is made of. Its own token stands for what would be there without it: so it wraps the
-   * provider's module, or another wrapper. It owns that, and its `close` closes it.
+   * Its dependencies. Its own token stands for the module that it wraps: the provider's, or another
+   * wrapper. It owns that module, and its `close` closes it.
    */
   readonly inject: I;
 }

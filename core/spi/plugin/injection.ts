@@ -1,10 +1,10 @@
 /**
- * Injection: a part of a device names what it needs by token, and is made of what it is given. The
- * names are data, so that what is missing, or stands on itself, is known before anything is made.
+ * Injection: parts of a device declare their dependencies as tokens, so missing ones and cycles are
+ * found before anything is created.
  */
 import type { Token } from './tokens.js';
 
-/** A token of which there may be nothing: `undefined` is given then. */
+/** A token that may be unbound: `undefined` is injected then. */
 export interface OptionalToken<T> {
   readonly optional: Token<T>;
 }
