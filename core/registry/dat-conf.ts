@@ -1,8 +1,8 @@
 /**
- * dat.conf: the static registry (dat.conf(5)). One adapter a line, eight fields separated by blanks.
- * A field in double quotes may hold blanks, and there a backslash escapes the next character. `#`
- * where a field could begin starts a comment. A malformed line is reported and skipped. Parses text
- * into entries: files are not read here.
+ * dat.conf: the static registry (dat.conf(5)). One adapter a line, with eight fields separated by
+ * blanks. A field in double quotes may hold blanks, and there a backslash escapes the next
+ * character. `#` where a field could begin starts a comment. A malformed line is reported and
+ * skipped. Parses text into entries: files are not read here.
  */
 
 import { DatError } from '../errors/index.js';

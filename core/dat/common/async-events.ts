@@ -90,7 +90,7 @@ export function epBrokenEvent(
   };
 }
 
-/** Why endpoints break when their event dispatcher has lost completions. */
+/** The reason that breaks endpoints whose event dispatcher has lost completions. */
 export function lossReason(evd: number): string {
   return `the completion queue of event dispatcher ${evd} overran`;
 }

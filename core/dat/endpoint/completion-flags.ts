@@ -1,6 +1,6 @@
 /**
- * Completion flags as endpoint attributes: how completions of a stream notify, and the configuration
- * that the event dispatcher needs for that.
+ * Completion flags as endpoint attributes: how completions of a stream notify, and the
+ * configuration that the event dispatcher needs for that.
  */
 import { type Evd, type EvdConfiguration, EvdFlags } from '../../evd/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';

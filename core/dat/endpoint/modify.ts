@@ -12,8 +12,8 @@ import type { EpRecord } from './endpoint-state.js';
 import type { EpCall } from './states.js';
 import type { EpInit } from './types.js';
 
-// The fields that `ep.modify` may change (dat_ep_modify): the column of the state table that decides
-// when, or `never`; and whether the queue pair has to be created again.
+// The fields that `ep.modify` may change (dat_ep_modify): the column of the state table that
+// decides when, or `never`; and whether the queue pair has to be created again.
 
 /** When a field may be changed. */
 export type Modifiable = Extract<EpCall, `modify${string}`> | 'never';

@@ -23,8 +23,8 @@ type Refusal = Extract<
 type RefusalKind = Refusal['type'] | 'rejected-by-consumer';
 
 /**
- * What a refusal is to the side that called `connect`, and to the one that called `accept`, which
- * has one event for all of them.
+ * The event of a refusal for the side that called `connect`, and for the one that called `accept`,
+ * which has one event for all of them.
  */
 export const CM_REFUSALS: Readonly<
   Record<RefusalKind, { readonly active: RefusalName; readonly passive: RefusalName }>

@@ -1,6 +1,6 @@
 /**
- * Endpoint states as data: the names and numbers of DAT_EP_STATE, which call is legal in which state,
- * and the subtype of DAT_INVALID_STATE that names a state.
+ * Endpoint states as data: the names and numbers of DAT_EP_STATE, which call is legal in which
+ * state, and the subtype of DAT_INVALID_STATE that names a state.
  *
  * One deviation, ours on purpose (mailing list, June 2006): requests are legal in
  * COMPLETION_PENDING. They wait in the send queue, whose doorbell is withheld until the connection
@@ -194,9 +194,9 @@ export type EpTrigger =
   | 'reset';
 
 /**
- * The states that a trigger may start from, and the state that it leads to. A connect or accept that
- * throws restores the endpoint's state. An endpoint that the provider makes for a request begins in
- * TENTATIVE_CONNECTION_PENDING, and ends when the request is rejected.
+ * The states that a trigger may start from, and the state that it leads to. A connect or accept
+ * that throws restores the endpoint's state. An endpoint that the provider makes for a request
+ * begins in TENTATIVE_CONNECTION_PENDING, and ends when the request is rejected.
  */
 export const EP_TRANSITIONS: Readonly<
   Record<EpTrigger, { readonly from: readonly EpStateName[]; readonly to: EpStateName }>

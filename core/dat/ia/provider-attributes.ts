@@ -39,7 +39,7 @@ export interface ProviderAttributes {
   /** Bytes of private data that a connect takes. */
   readonly maxPrivateDataSize: number;
   readonly supportsMultipath: false;
-  /** When the provider makes endpoints for the requests of a service point. */
+  /** The provider makes endpoints for the requests of a service point if asked to. */
   readonly epCreator: 'IFASKED';
   readonly pzSupport: 'UNIQUE';
   /** Bytes. */
@@ -144,7 +144,7 @@ function mergingTable(): ProviderAttributes['evdStreamMergingSupported'] {
   ) as ProviderAttributes['evdStreamMergingSupported'];
 }
 
-/** Provider-specific named attributes (DAT_NAMED_ATTR): values are strings; absent ones are left out. */
+/** Provider-specific named attributes (DAT_NAMED_ATTR): strings; absent ones are left out. */
 function providerSpecific(device: Device, providerName: string): Record<string, string> {
   const { nodeGuid, activeMtuBytes, portNumber, maxInitiatorDepth } = device.attributes;
   const [gid] = device.gids;

@@ -1,6 +1,6 @@
 /**
- * Counters of an endpoint (dat_ib_query_counters): posts and receives since the endpoint was made or
- * the counters were reset.
+ * Counters of an endpoint (dat_ib_query_counters): posts and receives since the endpoint was made
+ * or the counters were reset.
  */
 import { readCounters } from '../../evd/index.js';
 import { WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';

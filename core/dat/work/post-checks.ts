@@ -9,8 +9,8 @@ import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
 // Arguments of the posting calls, and what is thrown for a wrong one.
 
 /**
- * Arguments of the posting calls in the order of DAT's prototypes: the n of DAT_INVALID_ARGn. A call
- * that DAT does not have counts as the DAT call that it extends.
+ * Arguments of the posting calls in the order of DAT's prototypes: the n of DAT_INVALID_ARGn. A
+ * call that DAT does not have counts as the DAT call that it extends.
  */
 const ARGUMENTS: Readonly<Record<string, string>> = {
   'ep.postSend': 'ep count segments cookie flags',
