@@ -178,7 +178,7 @@ export class DeviceContainer implements Registrar {
   }
 }
 
-// What the parts of a device stand on: whether all of it is there, and nothing on itself.
+// Dependencies of a device's parts: all must be bound, without cycles.
 
 /** One of the things that stand for a token: the provider's, or one over it. */
 interface Level {

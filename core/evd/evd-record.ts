@@ -1,7 +1,7 @@
 /**
- * What stands behind an event dispatcher: its queue, its upcalls, and the pump that hands events to
- * what takes them. The feeding side (evd-feed.ts), the pulling side (evd-pull.ts) and the class
- * that consumers see (evd.ts) work on it.
+ * The state behind an event dispatcher: its queue, its upcalls, and the pump that hands events to
+ * their consumer. The feeding side (evd-feed.ts), the pulling side (evd-pull.ts) and the public
+ * class (evd.ts) work on it.
  */
 import { DatError, spiCall } from '../errors/index.js';
 import { changeHold, HOLD, hasRef } from '../spi/time/hold.js';
@@ -111,7 +111,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     if (UPCALL_POLICIES[policy].enabled) {
       checkTaker('evd.modifyUpcall', this.dispatcher.taker, 'upcall');
       if (pending === 'refuse') this.refuseIfPending();
-      // What is in the queue by now is what `keep` keeps; anything found later is new.
+      // `keep` keeps the events that are in the queue by now; any found later is new.
       this.store.scan();
     }
     if (handler !== this.upcalls.handler || policy === 'TEARDOWN') this.endLease();
@@ -205,7 +205,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     }
   }
 
-  // What its parts tell
+  // Reports of its parts
 
   arrived(notice: Notice): void {
     this.dispatcher.arrived(notice);

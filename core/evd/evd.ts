@@ -138,7 +138,7 @@ export class Evd
   }
 
   /**
-   * What takes its events (a waiter, an iteration, a subscription, upcalls) keeps the process
+   * Lets consumers of its events (a waiter, an iteration, a subscription, upcalls) keep the process
    * alive: the default. @returns itself
    */
   ref(): this {
@@ -218,7 +218,7 @@ export class Evd
   }
 
   /**
-   * What has been dequeued, waited for and notified (dat_ib_query_counters on an EVD).
+   * Counts of dequeues, waits and notifications (dat_ib_query_counters on an EVD).
    * @param options `reset`: the counters begin again at 0; what was counted is returned
    * @throws DatError DAT_INVALID_HANDLE when freed; DAT_INVALID_PARAMETER
    */

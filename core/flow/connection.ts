@@ -104,7 +104,7 @@ export class Connection implements AsyncIterable<Message> {
     );
     const space = Space.join(operation, ia, plan.pz);
     this.space = space;
-    // What has been made is given back where the rest cannot be made.
+    // Gives back what has been created, if the rest fails.
     const undo = [(): void => space.leave()];
     try {
       const { pz } = space;

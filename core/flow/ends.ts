@@ -49,8 +49,8 @@ export function closedHere(ep: Ep, how: string = CONNECTION_CODES.DAT_CONN_CLOSE
 }
 
 /**
- * What each call is told of an end: an error of its own, with the connection's as its cause. Of the
- * two, that of the call has the flight record: a log that shows both has it once.
+ * The error of each call when the connection ends: an error of its own, with the connection's as
+ * its cause. Only the call's error has the flight record: a log that shows both has it once.
  */
 export function errorOfEnd({ code, about }: End): EndError {
   const { message, reason } = about;

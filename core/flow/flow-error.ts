@@ -109,8 +109,8 @@ export function invalidState(operation: string, message: string, value?: unknown
 }
 
 /**
- * What a call has thrown, as the error of a call of ours: a FlowError passes through, of a DatError
- * the code and the text are kept, and it is the cause.
+ * Converts the error of a call. A FlowError passes through. A DatError becomes the cause of a
+ * FlowError with its code and text.
  */
 export function toFlowError(operation: string, error: unknown): FlowError {
   if (FlowError.isFlowError(error)) return error;

@@ -30,7 +30,7 @@ export class Grant implements GrantJson {
     showAs(this, 'Grant', ({ address, length, isRevoked: revoked }) => {
       return { address, length, revoked };
     });
-    // What people see in logs is the line above; what the peer is told is JSON of its own.
+    // Logs show the line above. The peer gets JSON of its own.
     const toJSON = function (this: Grant): GrantJson {
       return this.told();
     };

@@ -56,7 +56,7 @@ export class Message {
   }
 
   /**
-   * What has come.
+   * The bytes of the message.
    * @throws FlowError DAT_INVALID_STATE where the buffer was lent, and has been released
    */
   get bytes(): Uint8Array {

@@ -1,6 +1,6 @@
 /**
- * What the connections of one protection zone have in common: their buffers, and the batch that
- * their completions are read with. It goes when the last of them has gone.
+ * The resources that connections of one protection zone share: their buffers, and the batch that
+ * reads their completions. Freed with the last connection.
  */
 import type { Ia } from '../dat/ia/ia.js';
 import type { Pz } from '../dat/memory/pz.js';
@@ -24,7 +24,8 @@ export class Space {
   ) {}
 
   /**
-   * That of a zone, or one of the adapter's own. Each user gives it back by `leave`.
+   * Joins the space of a zone, or of the adapter's default zone. Each user gives it back by
+   * `leave`.
    * @throws FlowError as `ia.createPz`
    */
   static join(operation: string, ia: Ia, pz: Pz | undefined): Space {

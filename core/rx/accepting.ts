@@ -17,7 +17,7 @@ import { upcalls } from './upcalls.js';
 /** How requests are accepted. */
 export interface AcceptingOptions {
   /**
-   * What the endpoint of each request is made with; needed unless the requests come with one
+   * Options of the endpoint for each request; required unless the requests come with one
    * (PspFlags.PROVIDER, a reserved service point).
    */
   readonly endpoint?: EndpointOptions;

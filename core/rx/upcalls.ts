@@ -27,7 +27,7 @@ export interface UpcallsOptions {
   /** MANY: upcalls at a time, 1 to 65536; default 16. */
   readonly limit?: number;
   /**
-   * What becomes of events that wait when upcalls begin, and when they begin again after a pause.
+   * Handling of events that are queued when upcalls begin, and when they resume after a pause.
    * `deliver` (default): they fire upcalls. `keep`: they stay; the next new event fires an upcall
    * that carries the oldest. `refuse`: upcalls do not begin while there are any.
    */
@@ -66,7 +66,8 @@ type AnyHandler<T> = (event: never, upcall: Upcall) => T | PromiseLike<T>;
  * resolves to, as they end. An event that no upcall has taken stays in the dispatcher: nothing is
  * queued between the two, however long a handler takes.
  *
- * What a handler throws, or rejects with, goes to `ia.async$` as DAT has it, and later events still
+ * Errors that a handler throws, or rejects with, go to `ia.async$` as in DAT, and later events
+ * still
  * come. The stream completes when the dispatcher is freed, or when something else sets TEARDOWN or
  * another handler (`upcall.teardown()`, `evd.modifyUpcall`), after the upcalls in progress. It
  * errors with DatError: DAT_INVALID_STATE when something else takes the events (another subscriber:

@@ -4,8 +4,8 @@ import { DatError } from '../errors/index.js';
 import type { Scheduler } from '../spi/index.js';
 
 /**
- * What arrives while there is no subscriber, before the first or after one has left, waits.
- * Subscribers hear from the pump, never from inside the call that subscribes.
+ * Values wait while there is no subscriber: before the first, or after one has left. Subscribers
+ * are called from the pump, never from inside the call that subscribes.
  */
 export class Inbox<T> {
   private readonly waiting: T[] = [];

@@ -1,6 +1,6 @@
 /**
- * What every object of an interface adapter stands on: the device's services, the objects that are
- * there, the guards of a call, and the way to the asynchronous EVD.
+ * The state that all objects of an interface adapter share: the device's services, the open
+ * objects, the guards of a call, and the asynchronous EVD.
  */
 import {
   type AsyncErrorEvent,

@@ -56,7 +56,7 @@ export function malformedAddress(
 }
 
 /**
- * Which address of the device reaches that one: the first of its family.
+ * Index of the device's address that reaches that peer: the first of its family.
  * @throws DatError DAT_INVALID_ADDRESS / DAT_INVALID_ADDRESS_UNREACHABLE
  */
 export function sourceIndex(operation: string, { gids }: Device, remote: Gid): number {

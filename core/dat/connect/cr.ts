@@ -83,8 +83,8 @@ export class Cr extends Handle {
   }
 
   /**
-   * What the peer sent along. REQ of InfiniBand and RoCE does not tell its length: it comes as 56
-   * bytes, to a service id of no port as 92, with zeros behind it. iWARP devices tell the length.
+   * Private data of the peer. REQ of InfiniBand and RoCE does not carry its length: it is padded
+   * with zeros, to 56 bytes, or to 92 on a service id of no port. iWARP devices report the length.
    */
   get privateData(): Uint8Array {
     return this.request.privateData;

@@ -1,6 +1,6 @@
 /**
- * What service points have in common: a listener of the CM, an event dispatcher that takes the
- * requests, and the requests that are handed out and not answered.
+ * The base of service points: a listener of the CM, an event dispatcher for the requests, and the
+ * requests that are handed out and not answered.
  */
 import { hex, showAs } from '../../spi/checks/index.js';
 import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';

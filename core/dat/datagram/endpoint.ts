@@ -329,8 +329,8 @@ export class UdEp extends Handle {
   }
 
   /**
-   * What takes events of its own EVD (`completions$`) does not keep the process alive, as `unref`
-   * of node:net. An EVD that was given has its own, and so have services.
+   * Lets the process exit while events of its own EVD (`completions$`) are awaited, as `unref` of
+   * node:net. An EVD that was given has its own `unref`, and so have services.
    */
   unref(): this {
     for (const evd of this.init.privateEvds) evd.unref();

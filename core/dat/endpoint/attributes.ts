@@ -9,8 +9,8 @@ import { checkInteger, checkOptions, checkValue, invalid } from '../../errors/gu
 import { checkValues, integer, isInteger, kindOf, oneOf, show } from '../../spi/checks/index.js';
 
 /**
- * What an endpoint is made with (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
- * transport-specific attributes; provider-specific ones there are none.
+ * Attributes of an endpoint (DAT_EP_ATTR). Lengths are in bytes. `transport` is DAT's list of
+ * transport-specific attributes. There are no provider-specific ones.
  */
 export interface EpAttributes extends EpQueueAttributes {
   readonly serviceType: 'RC';

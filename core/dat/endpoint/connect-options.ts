@@ -20,8 +20,8 @@ import {
 import { ConnectFlags, Qos } from '../common/constants.js';
 import { checkIp, malformedAddress } from '../common/ip-address.js';
 
-// What a request asks for: a port of rdma_cm's TCP port space, which is what DAT's connection
-// qualifier is here, or a service id of InfiniBand as it stands.
+// The target of a request: a port of rdma_cm's TCP port space, which is DAT's connection qualifier
+// here, or a plain service id of InfiniBand.
 
 /** A port (number), or a service id (bigint). */
 export type Service = number | bigint;

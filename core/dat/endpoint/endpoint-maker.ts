@@ -12,8 +12,8 @@ import { Pz } from '../memory/pz.js';
 import { Srq } from '../srq/srq.js';
 
 /**
- * What `ia.createEndpoint` takes. What has no EVD here goes to a private one, which is offered as a
- * stream: `Ep.completions$` (receives, requests or both) and `Ep.connection$`.
+ * Options of `ia.createEndpoint`. A stream without an EVD goes to a private one, which is offered
+ * as `Ep.completions$` (receives, requests or both) and `Ep.connection$`.
  */
 export interface EndpointOptions {
   readonly pz: Pz;

@@ -1,6 +1,6 @@
 /**
- * What stands behind an endpoint: its parts (queues of one life each, connection, events,
- * watermarks, counters), and how they work together. The modules beside it do what the consumer
+ * The state behind an endpoint: its parts (queues, replaced by each reset; connection, events,
+ * watermarks, counters), and how they work together. The modules beside it implement the consumer's
  * calls; work/ has the postings.
  */
 import { DatError, spiCall } from '../../errors/index.js';
@@ -147,8 +147,8 @@ export class EpRecord
   }
 
   /**
-   * What a peer takes from a shared queue counts when it comes, whether or not the consumer looks;
-   * the endpoint's own queue fills by its own posts.
+   * A receive that a peer takes from a shared queue counts on arrival, even if the consumer does
+   * not look. The endpoint's own queue fills by its own posts.
    */
   armWatermarks(soft: number, hard: number): void {
     const armed = soft !== Infinity || hard !== Infinity;

@@ -443,7 +443,7 @@ export class Ep implements Callee {
    * High watermarks of the receive buffers that `recvQuery` counts (dat_ep_set_watermark). More
    * than `soft` is told once per setting: an asynchronous error that names the endpoint, with the
    * reason `AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK`. More than `hard` breaks the connection.
-   * What is passed already is told, or breaks, at once.
+   * A mark that is already passed reports, or breaks, at once.
    * @param soft 0 or more; Infinity (DAT_WATERMARK_INFINITE) disarms it
    * @param hard the same
    * @throws DatError DAT_INVALID_PARAMETER
@@ -453,7 +453,7 @@ export class Ep implements Callee {
   }
 
   /**
-   * What has been posted and received (dat_ib_query_counters on an endpoint), across resets of the
+   * Counts of posts and receives (dat_ib_query_counters on an endpoint), across resets of the
    * endpoint.
    * @param options `reset`: the counters begin again at 0; what was counted is returned
    * @throws DatError DAT_INVALID_PARAMETER

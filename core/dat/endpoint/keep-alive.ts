@@ -53,7 +53,7 @@ export class EpKeepAlive extends TimerEntry {
   private probe(): void {
     const { queues } = this.ports;
     this.ports.events.watchRequests(true);
-    // What looking found may have ended the connection.
+    // The scan may have ended the connection.
     if (!this.running) this.ports.events.watchRequests(false);
     if (!this.running || queues.sends.awaitsCompletion) return;
     try {

@@ -64,8 +64,8 @@ export interface EpStatus {
 }
 
 /**
- * What `ep.recvQuery()` tells; undefined (DAT_VALUE_UNKNOWN) with a shared receive queue where the
- * provider does not know it, as verbs do not.
+ * Result of `ep.recvQuery()`; undefined (DAT_VALUE_UNKNOWN) with a shared receive queue if the
+ * provider does not know it, as verbs does not.
  */
 export interface EpReceives {
   /** Allocated to the endpoint and not completed. */

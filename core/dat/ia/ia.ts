@@ -132,7 +132,8 @@ export class Ia extends Handle {
   }
 
   /**
-   * What the adapter has made, freed, answered and reported (dat_ib_query_counters on an IA).
+   * Counts of objects created and freed, requests answered and errors reported
+   * (dat_ib_query_counters on an IA).
    * @param options `reset`: the counters begin again at 0; what was counted is returned
    * @throws DatError DAT_INVALID_PARAMETER
    */
@@ -142,10 +143,10 @@ export class Ia extends Handle {
   }
 
   /**
-   * What the device and its port have counted: packets, retries, receivers that were not ready,
-   * what was dropped and why. docs/softroce.md names all of softroce and mock; over verbs they are
-   * those of sysfs, `counters` and `hw_counters` of the port, where others on the machine count,
-   * too. Empty where nothing is counted. Beyond DAT, whose dat_ib_start_counter samples sysfs.
+   * Counters of the device and its port: packets, retries, receivers that were not ready, drops and
+   * their reasons. docs/softroce.md names all of softroce and mock. Over verbs they are those of
+   * sysfs, `counters` and `hw_counters` of the port, which include other processes of the machine.
+   * Empty where nothing is counted. Beyond DAT, whose dat_ib_start_counter samples sysfs.
    * @throws DatError DAT_INVALID_HANDLE
    */
   deviceCounters(): Readonly<Record<string, number>> {
@@ -253,7 +254,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * What suits the device best, before memory is registered (kDAPL dat_ia_memtype_hint).
+   * The device's preferred length and alignment of memory to register (kDAPL dat_ia_memtype_hint).
    * @param memType a number of MemType
    * @throws DatError DAT_INVALID_PARAMETER; DAT_MODEL_NOT_SUPPORTED for the kernel's memory types
    */

@@ -21,8 +21,8 @@ export interface ManagementDatagram {
   readonly attributeId: number;
   readonly attributeModifier: number;
   /**
-   * What follows the headers of the class, a copy: as long as it was sent with RMPP, else padded
-   * with zeros to what a MAD holds.
+   * Bytes after the headers of the class, a copy. With RMPP as long as sent, else padded with zeros
+   * to the capacity of a MAD.
    */
   readonly data: Uint8Array;
 }
@@ -31,7 +31,7 @@ export interface ManagementDatagram {
 export interface ManagementRequest extends ManagementDatagram {
   /**
    * Answers it, once. Resolves when the response has been sent; with RMPP, when it has arrived.
-   * That it does not arrive may be left unhandled.
+   * A rejection for a response that does not arrive may be left unhandled.
    * @throws DatError (rejects) DAT_INVALID_STATE (answered already), DAT_INVALID_PARAMETER,
    * DAT_LENGTH_ERROR, and as `agent.send`
    */

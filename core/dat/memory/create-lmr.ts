@@ -29,8 +29,8 @@ import { Lmr } from './lmr.js';
 import { shareMemory } from './shared-memory.js';
 import { checkRegistrable, checkViewable, mostRegionBytes } from './view-limit.js';
 
-// What may be registered. A device keeps the address of registered memory, so memory that can move,
-// shrink, go away, or that is shared with unrelated data, is refused with the reason.
+// Memory that may be registered. A device keeps the address of registered memory. Memory that can
+// move, shrink or go away, or that is shared with unrelated data, is refused with the reason.
 
 /**
  * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is welcome: other threads

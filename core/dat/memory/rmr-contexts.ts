@@ -1,6 +1,6 @@
 /**
- * What the remote contexts of an adapter open, looked up by number: a whole region, or the part of
- * one that a window is bound to. A read to an RMR finds its sink here.
+ * The memory that the remote contexts of an adapter open, by number: a whole region, or the part
+ * that a window is bound to. A read to an RMR finds its sink here.
  */
 import { checkInteger, invalid } from '../../errors/guards.js';
 import type { Lmr } from './lmr.js';

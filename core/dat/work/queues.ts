@@ -254,7 +254,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
   }
 }
 
-// What one life of an endpoint's queue pair is made of, and whom it tells.
+// Parameters of the queues of one queue pair, and their listener. A reset makes another.
 
 /** Handles completions for the endpoint. Called while the CQ is scanned, in ring order. */
 export interface EpQueuesListener {

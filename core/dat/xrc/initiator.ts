@@ -95,7 +95,7 @@ export function createInitiator(
   const operation = 'xrc.createInitiator';
   checkOptions(operation, 1, options, ['pz', 'requestEvd', 'connectEvd', 'attributes']);
   const { requestEvd } = options;
-  // What it never receives completes where its requests do.
+  // It never receives, so the EVD of its requests serves as both.
   const given = { ...options, ...(requestEvd && { recvEvd: requestEvd }) };
   return endpoints.build(
     operation,

@@ -140,8 +140,8 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   }
 
   /**
-   * What waits for its notifications (waiters, a subscription, the agent) keeps the process alive:
-   * the default. Its handle has a `ref` of its own. @returns itself
+   * Lets consumers of its notifications (waiters, a subscription, the agent) keep the process
+   * alive: the default. Its handle has a `ref` of its own. @returns itself
    */
   ref(): this {
     this.hold = changeHold(this.host.processHold, this.hold, HOLD.UNREF, false);

@@ -3,8 +3,8 @@
 export type CnoState = 'UNTRIGGERED' | 'TRIGGERED' | 'DEAD';
 
 /**
- * What happens to a CNO: an EVD of it (or the consumer, by hand) `notify`s; a waiter, a subscriber
- * or a reader of the handle `take`s; its last EVD goes (`orphan`); it is freed, or its adapter is
+ * Inputs of a CNO: an EVD of it (or the consumer, by hand) `notify`s; a waiter, a subscriber or a
+ * reader of the handle `take`s; its last EVD is freed (`orphan`); it is freed, or its adapter is
  * closed (`close`).
  */
 export type CnoInput = 'notify' | 'take' | 'orphan' | 'close';

@@ -1,7 +1,7 @@
 /**
- * What events are made of, so that each shows itself in one line, with names for its numbers. Of
- * those that come with completions there may be millions a second: each is one object, made in one
- * step. To consumers events are the interfaces of event.ts.
+ * The classes of events, so that each shows itself in one line, with names for its numbers. There
+ * may be millions of completion events a second: each is one object, made in one step. Consumers
+ * see the interfaces of event.ts.
  */
 import { nameOf } from '../../spi/index.js';
 import { type Facts, hex, showAs, Symbolic } from '../../spi/checks/index.js';

@@ -34,8 +34,8 @@ export class ArmController {
       this.cq.arm(want === Want.SOLICITED_OR_FAILED);
     } catch (error) {
       if (!this.failing) this.listener.unarmable(error);
-      // What came before the attempt is still to be seen; looking again cannot lead here for ever,
-      // because only new completions are a reason to come back.
+      // Completions from before the attempt are still to be read. Looking again cannot loop for
+      // ever: only new completions are a reason to come back.
       this.failing = true;
       return true;
     }

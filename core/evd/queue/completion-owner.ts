@@ -1,6 +1,5 @@
 /**
- * What a completion belongs to: found by the `context` number of its queue pair, in one table
- * look-up.
+ * The owner of a completion: found by the `context` number of its queue pair, in one table look-up.
  */
 import { assert } from '../../spi/checks/index.js';
 import { DatError } from '../../errors/index.js';
@@ -9,10 +8,10 @@ import type { DatEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
 
 /**
- * What the consumer sees of a completion: nothing (suppressed); an event; or an event that does not
- * notify (unsignalled): it waits for the next one that does, or for a dequeue. A failed one is
- * always an event that notifies. One that is `absent` is nothing either, and holds no entry of the
- * ring behind others that are not taken: there is no end to those of keep-alives.
+ * The effect of a completion on the consumer: nothing (suppressed); an event; or an event that does
+ * not notify (unsignalled), which waits for the next one that does, or for a dequeue. A failed
+ * completion is always an event that notifies. An `absent` one is nothing either, and does not hold
+ * its ring entry behind events that are not taken: keep-alives make any number of them.
  */
 export type CompletionView = boolean | 'silent' | 'absent';
 
@@ -85,8 +84,8 @@ export class CompletionOwners {
   }
 
   /**
-   * Whom the completion at `words[at]` belongs to: the owner of its queue pair; where that is gone,
-   * or not of this process (XRC targets), the shared receive queue that its receive came from.
+   * The owner of the completion at `words[at]`: that of its queue pair. If the queue pair is
+   * destroyed, or of another process (XRC targets), the shared receive queue of its receive.
    */
   ownerOf(words: Uint32Array, at: number): CompletionOwner | undefined {
     const owner = this.lookup(words[at + CQE.QP_CONTEXT] ?? 0);

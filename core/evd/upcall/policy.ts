@@ -35,7 +35,7 @@ export const DEFAULT_UPCALL_LIMIT = 16;
 export const UPCALL_SAME: unique symbol = Symbol.for('dapl:UPCALL_SAME');
 
 /**
- * What becomes of events that wait when upcalls are enabled. `deliver` (INVOC_ANY): they fire the
+ * Handling of events that are queued when upcalls are enabled. `deliver` (INVOC_ANY): they fire the
  * upcall. `keep` (INVOC_NEW): they stay until the next new event, whose upcall carries the oldest.
  * `refuse`: the call fails with DAT_INVALID_STATE and changes nothing.
  */

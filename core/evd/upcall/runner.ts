@@ -122,7 +122,7 @@ export class UpcallRunner {
     const carriesEvent = this.gate.carriesEvent;
     const event = carriesEvent ? this.store.take() : undefined;
     if (carriesEvent && event === undefined) return false;
-    // What comes from here on calls for an upcall by itself.
+    // Events from here on start an upcall by themselves.
     if (this.store.pending === 0) this.gate.due = false;
     const more = this.store.pending > 0 || this.store.scan() > 0;
     const upcall = new Upcall(this.evd, more);

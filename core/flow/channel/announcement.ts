@@ -64,7 +64,7 @@ export interface Announced extends ChannelLimits {
 }
 
 /**
- * What the peer has announced.
+ * The peer's announcement.
  * @param data private data; what follows the announcement is the consumer's
  * @throws ChannelProtocolError when it announces no channel, no version that is spoken here, or
  * what cannot be; it names value and limit

@@ -1,7 +1,7 @@
 /**
- * What the channel puts on the wire, as tables: where each field is and what it may be. All fields
- * are unsigned and big-endian. What a table does not name is reserved: zero when it is sent,
- * ignored when it arrives, so that a later version may use it.
+ * The channel's wire format, as tables: the place and the range of each field. All fields are
+ * unsigned and big-endian. Bytes that no table names are reserved: sent as zero and ignored on
+ * arrival, so that a later version may use them.
  */
 import { checkInteger, outOfRange } from '../../spi/checks/index.js';
 import { breach } from './protocol-error.js';

@@ -56,7 +56,7 @@ function receivesOf({ buffers, bufferBytes }: ChannelLimits): ChannelReceives {
 }
 
 /**
- * What `connect` is to be given for a channel: `connect(ia, { address, port, ...offerChannel() })`.
+ * Options of `connect` for a channel: `connect(ia, { address, port, ...offerChannel() })`.
  * @param privateData the consumer's own, behind the announcement: at most 36 bytes
  * @throws FlowError DAT_INVALID_PARAMETER
  */
@@ -75,8 +75,8 @@ export function offerChannel(
 }
 
 /**
- * What `listen` is to be given for channels: `listen(ia, { port, ...acceptChannel() })`. A request
- * that announces no channel, or no version that is spoken here, is refused with the reason as text.
+ * Options of `listen` for channels: `listen(ia, { port, ...acceptChannel() })`. A request that
+ * announces no channel, or no supported version, is refused with the reason as text.
  * @throws FlowError DAT_INVALID_PARAMETER
  */
 export function acceptChannel(
@@ -98,7 +98,7 @@ export function acceptChannel(
 }
 
 /**
- * What this side has announced on a connection: the peer counts on that.
+ * The limits that this side has announced on a connection: the peer relies on them.
  * @param options limits that the consumer counts on
  * @throws FlowError DAT_INVALID_STATE without an announcement; DAT_INVALID_PARAMETER for limits, or
  * receives of the connection, that are not those

@@ -17,8 +17,8 @@ import { breach } from './protocol-error.js';
 type ArrivalState = 'BETWEEN' | 'WITHIN' | 'ENDED';
 
 /**
- * What the next state is; a frame that is not in the row is a breach. After MESSAGE it is WITHIN
- * while bytes of the message are missing, and BETWEEN when none are.
+ * The next state after a frame; a frame that is not in the row is a breach. After MESSAGE it is
+ * WITHIN while bytes of the message are missing, and BETWEEN when none are.
  */
 const ARRIVAL_STATES: Readonly<Record<ArrivalState, Partial<Record<FrameKind, ArrivalState>>>> = {
   /** Between messages. */

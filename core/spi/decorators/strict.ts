@@ -372,7 +372,7 @@ class DeviceRules implements DeviceTap {
     const { kind, qpn, srqn, context } = completion;
     const rules = this.queuePairs.get(qpn);
     if (rules === undefined) {
-      // Of an XRC target; or of a queue pair that is gone: it stays in the ring until it is read.
+      // An XRC target's, or one of a destroyed queue pair: it stays in the ring until it is read.
       this.numbered.get(srqn)?.completed(completion);
       return;
     }

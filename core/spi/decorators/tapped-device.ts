@@ -99,7 +99,7 @@ class Wrapping {
       progress: () => tap.call('progress', () => device.progress()),
       close: () => tap.call('close', () => device.close()),
     };
-    // That a device lacks one of these is how it says that it cannot.
+    // A device without one of these members cannot do it.
     if (device.createSharedReceiveQueue) {
       members.createSharedReceiveQueue = (init) => this.sharedReceiveQueue(init);
     }
@@ -250,7 +250,7 @@ class Wrapping {
         try {
           tap.call('ringDoorbell', () => srq.ringDoorbell());
         } catch (error) {
-          // What was refused is offered again, or other slots in its place.
+          // The refused slots are offered again, or others in their place.
           submitted = srq.ring.submissions.consumer;
           throw error;
         }

@@ -151,8 +151,8 @@ export interface Device {
    */
   progress(): boolean;
   /**
-   * What the device and its port have counted, by the provider's names; absent where nothing is
-   * counted. It is for people: names differ from provider to provider.
+   * Counters of the device and its port, by the provider's names; absent where nothing is counted.
+   * They are for people: names differ from provider to provider.
    */
   readCounters?(): Readonly<Record<string, number>>;
   /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
@@ -387,9 +387,9 @@ export interface QueuePair {
   /** The last transitions, PSNs and timeouts, oldest first: text for people. */
   flightRecord(): readonly string[];
   /**
-   * What network or system had said of the packets of a request whose retries have run out, and
-   * what to do about it: text for people. With QP_FATAL it says that the peer is gone. Absent where
-   * a provider hears of no such thing.
+   * Network or system reports about the packets of a request whose retries have run out, and
+   * advice: text for people. With QP_FATAL it says that the peer is gone. Absent where a provider
+   * gets no such reports.
    */
   networkTrouble?(): string | undefined;
   destroy(): void;
@@ -408,8 +408,8 @@ export interface SharedReceiveQueueInit {
 
 export interface SharedReceiveQueue {
   /**
-   * What an XRC sender addresses: 24 bits. Of another queue a number that no queue of the device
-   * has, and not 0: completions name it by that.
+   * The number that XRC senders address: 24 bits. For any other queue, a number that no queue of
+   * the device has, and not 0: completions carry it.
    */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;

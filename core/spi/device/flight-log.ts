@@ -1,8 +1,8 @@
 /**
- * What people may want to know of an object that has failed: its last events, with their times.
- * There may be thousands of such objects, and most are never asked, so they write into one ring, as
- * rows of numbers, and each remembers its last row alone: a row says how far back the one before
- * it lies. When the ring is full its oldest rows give way, whichever object they are of.
+ * Flight records: the last events of a failed object, with their times. There may be thousands of
+ * such objects, and most are never asked. So they write rows of numbers into one ring, and each
+ * remembers only its last row. A row says how far back the object's previous row lies. When the
+ * ring is full, the oldest rows are overwritten, whichever object they belong to.
  */
 
 /** Words of a row: the time in microseconds as a double, and 4 numbers. */

@@ -1,6 +1,6 @@
 /**
- * What a consumer is thrown by functions of plugins: those that it calls itself, in front of the
- * contract, where what the contract throws (SpiError) has not passed core.
+ * Errors for consumers from functions of plugins that they call themselves, before core can turn an
+ * error of the contract (SpiError) into a DatError.
  */
 import { DatError } from '../../errors/dat/dat-error.js';
 import { mustBe, type Refuse } from '../checks/index.js';

@@ -1,7 +1,7 @@
 import { oneLine } from '../checks/index.js';
 
 /**
- * What a provider or a module throws. `code` is the POSIX name that the verbs call would give; core
+ * The error of providers and modules. `code` is the POSIX name that the verbs call would give; core
  * turns it into a DatError with the operation and the consumer's value.
  */
 export type SpiErrorCode =

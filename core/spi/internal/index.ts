@@ -1,6 +1,7 @@
 /**
- * What core and the providers of this package share beneath the SDK (`dapl/spi/internal`): no part
- * of `SDK_VERSION`, and it changes with any release. A plugin that uses it pins the exact version.
+ * Internals that core and the providers of this package share (`dapl/spi/internal`). They are no
+ * part of `SDK_VERSION`, and change with any release. A plugin that uses them pins the exact
+ * version.
  */
 export * from '../device/flight-log.js';
 export * from '../layout/slab.js';

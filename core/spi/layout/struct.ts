@@ -1,8 +1,8 @@
 /**
- * What lies in a piece of a slab, as a table of named fields: it gives each its place, in the order
- * of the table, and makes an accessor of each for the class of the piece. An accessor is a function
- * with a constant offset on the prototype, which costs what reading the typed array costs: nothing
- * is kept in the object, and nothing is allocated.
+ * The layout of a slab's piece, as a table of named fields in order. Each field gets a place and an
+ * accessor for the class of the piece. An accessor is a function with a constant offset on the
+ * prototype. It costs as much as reading the typed array: the object keeps nothing, and nothing is
+ * allocated.
  */
 import type { Piece } from './slab.js';
 

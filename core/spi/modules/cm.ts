@@ -100,8 +100,8 @@ export interface CmListenOptions {
   /** Connection requests; without it, all are refused as those of another transport are. */
   readonly onRequest?: (request: CmRequest) => void;
   /**
-   * What the consumer can accept; default `rc`. The module refuses a request of another transport
-   * by itself: with REJ 28 on a service id of rdma_cm, as Linux does, else with REJ 9.
+   * The transport that the consumer can accept; default `rc`. The module itself refuses requests of
+   * another transport: with REJ 28 on a service id of rdma_cm, as Linux does, else with REJ 9.
    */
   readonly transport?: CmRequest['transport'];
   /** Questions for the queue pair of a datagram service (SIDR); without it, status 1 is told. */

@@ -38,9 +38,9 @@ export function part<const I extends Inject, T>(
 /** How a provider fills its device's container. */
 export interface Registrar {
   /**
-   * What the token stands for; a function for what needs nothing. It is made once, when something
-   * that needs it is made. Whatever was put over it (`withModules`, modules given to `openIa`) is
-   * what others get.
+   * The value of the token, or a function that takes no dependencies. It is created once, when
+   * something first needs it. Others get the outermost wrapper (`withModules`, modules given to
+   * `openIa`).
    */
   bind<T>(token: Token<T>, part: Part<T> | (() => T)): void;
   /** Done once, when the device has been opened. */

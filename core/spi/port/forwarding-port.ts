@@ -41,7 +41,7 @@ export class ForwardingPort implements PacketPort {
     this.placements = port.placements;
     this.txPackets = port.txPackets;
     this.txSegments = port.txSegments;
-    // That a port lacks one of these is how it says that it cannot.
+    // A port without one of these members cannot do it.
     if (port.localMtuBytes !== undefined) this.localMtuBytes = port.localMtuBytes;
     if (port.clockUs !== undefined) this.clockUs = port.clockUs;
     if (port.readClock) this.readClock = port.readClock.bind(port);

@@ -1,8 +1,8 @@
 /**
- * What the network or the own system says of packets to a destination, apart from answers. What
- * comes as ICMP can be forged by any host that knows the two addresses: it is a hint, recorded and
- * counted, and believed only with something else (RFC 5927). What the own system refuses is true,
- * and may be over in a moment: a link that is down, a filter, no memory.
+ * Reports of the network or the own system about packets to a destination, apart from answers. ICMP
+ * can be forged by any host that knows the two addresses. It is a hint, recorded and counted, and
+ * believed only with other evidence (RFC 5927). A refusal of the own system is true, and may be
+ * over in a moment: a link that is down, a filter, no memory.
  */
 import { type Gid, ipFromGid, isIpv4Gid } from '../wire/address.js';
 
@@ -91,8 +91,8 @@ export function longestPacketBytes(gid: Gid, mtuBytes: number): number {
 const PATH_MTUS: readonly number[] = [4096, 2048, 1024, 512, 256];
 
 /**
- * What to do about packets that are too long for the way to a peer.
- * @param mtuBytes what the way carries: IP packets up to this
+ * Advice for packets that are too long for the path to a peer.
+ * @param mtuBytes the path's MTU: the longest IP packet that it carries
  */
 export function smallerMtuRemedy(gid: Gid, mtuBytes: number): string {
   const peer = ipFromGid(gid);

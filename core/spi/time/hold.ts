@@ -1,6 +1,6 @@
 /**
- * What keeps the process alive, and may be told not to: `ref()` and `unref()` as node:net has them.
- * A number, so that objects of which there are thousands have it for nothing.
+ * Reasons to keep the process alive, with `ref()` and `unref()` as in node:net. A number, so that
+ * it costs nothing in objects of which there are thousands.
  */
 import type { ProcessHold } from './clock.js';
 
