@@ -1,8 +1,8 @@
 /**
- * The container of a device, and of each interface adapter on it. What stands for a token may have
- * several levels: what the provider bound, and over it what wraps or replaces that. tsyringe makes
- * each level when it is first needed, and gives it what it injects. Plugins see no container, so a
- * second copy of tsyringe in an application cannot matter.
+ * The container of a device, and of each interface adapter on it. A token may have several levels:
+ * the provider's binding, and layers that wrap or replace it. tsyringe creates each level on first
+ * use, with its dependencies. Plugins see no container, so a second copy of tsyringe in an
+ * application cannot matter.
  */
 import 'reflect-metadata';
 import { container as root, type DependencyContainer, instanceCachingFactory } from 'tsyringe';
@@ -29,7 +29,7 @@ export interface Layer {
 interface Stack {
   /** The level that the provider bound. */
   base: Level | undefined;
-  /** From below. */
+  /** Innermost first. */
   readonly layers: Level[];
 }
 
@@ -122,7 +122,7 @@ export class DeviceContainer implements Registrar {
     return stack;
   }
 
-  /** A level by itself; a symbol of its own stands for it in the container. */
+  /** Registers a level under a symbol of its own. */
   private level({ token, part, title }: Layer): Level {
     const level: Level = { key: Symbol(title), token, part, title };
     const make = part.make as (deps: Record<string, unknown>) => unknown;
@@ -143,7 +143,7 @@ export class DeviceContainer implements Registrar {
     return this.container.resolve(level.key);
   }
 
-  /** From below. */
+  /** Innermost first. */
   private levelsOf(token: Token<unknown>): readonly Level[] {
     const { base, layers = [] } = this.stacks.get(token) ?? {};
     return base === undefined ? layers : [base, ...layers];
@@ -180,7 +180,7 @@ export class DeviceContainer implements Registrar {
 
 // Dependencies of a device's parts: all must be bound, without cycles.
 
-/** One of the things that stand for a token: the provider's, or one over it. */
+/** One level of a token: the provider's binding, or a layer over it. */
 interface Level {
   /** Its key in the container. */
   readonly key: symbol;

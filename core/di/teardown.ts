@@ -1,7 +1,7 @@
 /**
- * Ending things in order. Steps run one after another; what fails is collected and stops nothing;
- * one deadline bounds the whole. A step that is not done by then is left behind, and the steps
- * after it are started without being waited for.
+ * Ordered teardown. Steps run one after another; failures are collected and stop nothing; one
+ * deadline bounds the whole. A step that exceeds it is left behind, and later steps are started
+ * without waiting for them.
  */
 import { DatError } from '../errors/index.js';
 import { type Clock, Timer, type Timers } from '../spi/index.js';
@@ -59,7 +59,7 @@ class Deadline {
   async bound(step: TeardownStep): Promise<void> {
     const running = step.run();
     if (running === undefined) return;
-    // A step that was left behind may still fail; that is no unhandled rejection.
+    // A step that was left behind may still fail: that must not be an unhandled rejection.
     running.catch(() => undefined);
     if (this.expired) throw this.lateness();
     const expiry = new Promise<never>((_, reject) => {

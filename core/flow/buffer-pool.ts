@@ -1,6 +1,6 @@
 /**
- * A pool of registered buffers of one size. It grows in slabs, each one region, up to a bound; a
- * buffer is lent, and comes back once.
+ * A pool of registered buffers of one size. It grows in slabs, each one region, up to a limit. A
+ * buffer is lent, and returned once.
  */
 import { Pz } from '../dat/memory/pz.js';
 import type { Lmr } from '../dat/memory/lmr.js';
@@ -31,7 +31,7 @@ const SLAB_BYTES = 256 * 1024;
 /** Buffers begin where no two share a line of the processor's cache; atomics need 8. */
 const ALIGNMENT = 64;
 
-/** One buffer; its pool has it, or whoever it is lent to. */
+/** One buffer: in its pool, or lent. */
 interface Place {
   readonly segment: LmrSegment;
   readonly offsetBytes: number;
@@ -68,18 +68,18 @@ export class BufferPool {
     this.waits = new Waits(pz.core.context, () => `all ${this.maxBuffers} buffers are lent`);
   }
 
-  /** Buffers that exist. */
+  /** Number of buffers. */
   get size(): number {
     return this.made;
   }
 
-  /** Buffers that are lent. */
+  /** Number of lent buffers. */
   get lent(): number {
     return this.made - this.free.length;
   }
 
   /**
-   * Takes a buffer if there is one and nothing waits before; the pool grows for it up to its bound.
+   * Takes a buffer if one is free and no other call waits; the pool grows for it up to its limit.
    * @throws FlowError DAT_INSUFFICIENT_RESOURCES when no memory can be registered; DAT_ABORT once
    * the pool is closed
    */
@@ -120,7 +120,7 @@ export class BufferPool {
     this.close();
   }
 
-  /** @internal a buffer comes back */
+  /** @internal returns a buffer */
   giveBack(place: Place): void {
     if (this.waits.isEmpty || !this.waits.serve(new Lease(this, place))) this.free.push(place);
   }
@@ -172,8 +172,8 @@ export class Lease {
   }
 
   /**
-   * A part of the buffer, to be posted. There is one segment, which each call moves: a post copies
-   * its numbers.
+   * A part of the buffer, for a post. There is only one segment, which each call moves: a post
+   * copies its numbers.
    * @param lengthBytes default all
    * @param offsetBytes from the beginning of the buffer, default 0
    * @throws FlowError DAT_INVALID_PARAMETER; DAT_INVALID_STATE once it has been released
@@ -198,7 +198,7 @@ export class Lease {
   }
 
   /**
-   * The buffer goes back to the pool. What is posted must have completed.
+   * Returns the buffer to the pool. Posted requests that use it must have completed.
    * @throws FlowError DAT_INVALID_STATE when it has been released before
    */
   release(): void {

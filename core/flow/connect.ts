@@ -1,4 +1,4 @@
-/** `connect`: the side that asks. */
+/** `connect`: the active side. */
 import { Ia } from '../dat/ia/ia.js';
 import { checkValue, instanceOf } from '../spi/checks/index.js';
 import { Connection } from './connection.js';

@@ -1,6 +1,6 @@
 /**
- * A connection in promises: one send is one message, nothing is added to the wire but the
- * keep-alive, and a peer without a posted receive is waited for.
+ * A connection with promises. One send is one message. It adds only the keep-alive to the wire, and
+ * waits for a peer that has no receive posted.
  */
 import type { Cr } from '../dat/connect/cr.js';
 import type { Ia } from '../dat/ia/ia.js';
@@ -45,7 +45,7 @@ import {
 } from './transfer.js';
 import { checkWait, type EndError, NO_OPTIONS, type WaitOptions, Waits } from './wait.js';
 
-/** Events of one connection that may wait: it is established, and it ends. */
+/** Queued events of one connection: it is established, and it ends. */
 const CONNECTION_EVENTS = 4;
 const CLOSE_TIMEOUT_MS = 5000;
 const ACCESS = oneOf(Object.keys(GRANT_ACCESS));
@@ -64,11 +64,13 @@ export class Connection implements AsyncIterable<Message> {
     });
   }
 
-  /** DAT beneath. Its requests and completions are the connection's: post nothing by it. */
+  /**
+   * The DAT endpoint beneath. The connection owns its requests and completions: do not post on it.
+   */
   readonly ep: Ep;
   private state: State = 'opening';
   private privateData: Uint8Array = NO_PRIVATE_DATA;
-  /** @internal what this side has sent along when the connection was made */
+  /** @internal private data that this side has sent */
   sentPrivateData: Uint8Array = NO_PRIVATE_DATA;
   private readonly evd: Evd;
   private readonly space: Space;
@@ -143,7 +145,7 @@ export class Connection implements AsyncIterable<Message> {
     return receivesOf(this.plan);
   }
 
-  /** Neither closed nor ended: messages can be sent. */
+  /** True if neither closed nor ended: messages can be sent. */
   get isOpen(): boolean {
     return this.state === 'open';
   }
@@ -154,8 +156,8 @@ export class Connection implements AsyncIterable<Message> {
   }
 
   /**
-   * Ends with the connection: resolves when a side has closed it, rejects with the cause when it is
-   * broken. A consumer that does not look at it hears of the end by the calls under way.
+   * Settles with the connection's end: resolves when a side has closed it, rejects with the cause
+   * when it breaks. It is safe to ignore: pending calls report the end, too.
    */
   get closed(): Promise<void> {
     this.closedPromise ??= new Promise((resolve, reject) => {
@@ -170,8 +172,8 @@ export class Connection implements AsyncIterable<Message> {
   }
 
   /**
-   * Sends a message; resolves when the peer has it. More than `requests` at a time wait for their
-   * turn, and all of them for a peer that has no receive posted.
+   * Sends a message; resolves when the peer has it. More than `requests` at a time are queued, and
+   * so are all of them while the peer has no receive posted.
    * @param data bytes, which must stay as they are until then; or a segment
    * @throws FlowError, as a rejection: DAT_LENGTH_ERROR for more than `maxMessageBytes`, before
    * anything is sent; DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL, which say whether it may arrive;
@@ -192,8 +194,8 @@ export class Connection implements AsyncIterable<Message> {
   }
 
   /**
-   * The oldest message that has not been taken, or the next. Messages that have come before the end
-   * of the connection can be received after it.
+   * The oldest message that has not been taken, or the next. Messages from before the end of the
+   * connection can be received after it.
    * @throws FlowError, as a rejection: DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL, without losing a
    * message; the end of the connection
    */
@@ -240,8 +242,8 @@ export class Connection implements AsyncIterable<Message> {
   }
 
   /**
-   * Writes into memory that the peer has exposed; resolves when it is there. The peer is told
-   * nothing, unless by `immediate`.
+   * Writes into memory that the peer has exposed; resolves when it is there. The peer is not
+   * notified, unless by `immediate`.
    * @param remote the peer's grant, or a RemoteSegment
    * @throws FlowError, as a rejection: DAT_LENGTH_ERROR beyond the end of the grant, before
    * anything is sent; as `send`. A peer that has not granted it breaks the connection:
@@ -339,9 +341,9 @@ export class Connection implements AsyncIterable<Message> {
   }
 
   /**
-   * Ends the connection: what has been asked for is sent first, receives under way end with
-   * DAT_CONN_CLOSED, messages that nothing has taken are dropped. Resolves when it is over; again,
-   * with the first.
+   * Ends the connection. Pending sends are completed first, pending receives end with
+   * DAT_CONN_CLOSED, and messages that nothing has taken are dropped. Resolves when it is done;
+   * later calls resolve with the first.
    * @param options after `timeoutMs` (default 5000), or when `signal` fires, it ends at once, and
    * what has not been sent is not
    * @throws FlowError DAT_INVALID_PARAMETER alone
@@ -373,21 +375,21 @@ export class Connection implements AsyncIterable<Message> {
     await this.close();
   }
 
-  /** While it lasts, it keeps the process alive: the default. */
+  /** Keeps the process alive until the connection ends: the default. */
   ref(): this {
     this.evd.ref();
     this.ep.ref();
     return this;
   }
 
-  /** It does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while the connection is open, as `unref` of node:net. */
   unref(): this {
     this.evd.unref();
     this.ep.unref();
     return this;
   }
 
-  /** @internal asks the peer; resolves when the connection is there */
+  /** @internal connects; resolves when the connection is established */
   async dial(options: ConnectOptions): Promise<this> {
     const { address, port: connQual, privateData } = options;
     const operation = 'connect';
@@ -404,7 +406,7 @@ export class Connection implements AsyncIterable<Message> {
     return this;
   }
 
-  /** @internal accepts a request; resolves when the connection is there */
+  /** @internal accepts a request; resolves when the connection is established */
   async answer(cr: Cr, privateData: Uint8Array): Promise<this> {
     this.privateData = cr.privateData;
     this.sentPrivateData = privateData;
@@ -424,7 +426,7 @@ export class Connection implements AsyncIterable<Message> {
     this.closeNow('the interface adapter has been closed');
   };
 
-  /** All that has come: the handler of its event dispatcher. */
+  /** Handles all queued events: the handler of its event dispatcher. */
   private drain(): void {
     const { batch } = this.space;
     while (!this.isOver && this.evd.dequeueInto(batch, batch.capacity) > 0) {
@@ -482,7 +484,7 @@ export class Connection implements AsyncIterable<Message> {
     this.finish(isOurs ? closedHere(this.ep) : endOf(event, this.ep, lengths));
   }
 
-  /** The end, once: everything that waits is told, everything that it held goes back. */
+  /** Ends everything, once: pending calls get the error, resources are freed. */
   private finish(end: End): void {
     if (this.state === 'ended') return;
     this.state = 'ended';
@@ -490,7 +492,7 @@ export class Connection implements AsyncIterable<Message> {
     const errorOf = errorOfEnd(end);
     this.errorOf = errorOf;
     this.ia.core.closers.delete(this.onIaClosing);
-    // The queue pair first: then nothing reaches memory any more.
+    // The queue pair first: from then on nothing writes to the memory.
     this.ep.free();
     leaveUnhandled(this.evd.free());
     this.requests.end(errorOf);
@@ -503,7 +505,7 @@ export class Connection implements AsyncIterable<Message> {
     this.settleClosed = undefined;
   }
 
-  /** Ends it at once, unless it has ended. */
+  /** Ends it immediately, unless it has ended. */
   private closeNow(how?: string): void {
     if (this.state !== 'ended') this.finish(closedHere(this.ep, how));
   }
@@ -524,7 +526,7 @@ export class Connection implements AsyncIterable<Message> {
     if (this.state !== 'ended') this.ep.postRecv(segment, slot);
   }
 
-  /** Where all requests are posted: it waits for its turn. */
+  /** Posts any request, or queues it. */
   private sendLater(operation: string, data: Data, options: SendOptions): Promise<void> {
     const { immediate } = options;
     const post = (cookie: number): OwnMemory | undefined =>
@@ -532,7 +534,7 @@ export class Connection implements AsyncIterable<Message> {
     return this.requests.post(operation, post, options);
   }
 
-  /** As `posting`, but on the way of every message: no function is made for it. */
+  /** As `posting`, for the path of every message: creates no function. */
   private postSend(
     operation: string,
     cookie: number,
@@ -552,7 +554,7 @@ export class Connection implements AsyncIterable<Message> {
     return memory;
   }
 
-  /** Posts, and remembers what an error may have to tell. What throws gives the memory back. */
+  /** Posts, and keeps details for a later error. If it throws, the memory is given back. */
   private posting(
     cookie: number,
     memory: OwnMemory | undefined,
@@ -621,7 +623,7 @@ export class Connection implements AsyncIterable<Message> {
     throw (this.errorOf ?? errorOfEnd(closedHere(this.ep)))(operation);
   }
 
-  /** A consumer that forgets to release would wait for ever, and not know why. */
+  /** Warns a consumer that has not released its messages, and would wait for ever. */
   private warnOfHeld(): void {
     if (this.hasWarned) return;
     this.hasWarned = true;

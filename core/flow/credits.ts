@@ -1,6 +1,6 @@
 /**
  * Credits: how many messages the peer has room for, as a protocol counts them. A sender takes one
- * for each message, the peer's messages bring them back.
+ * for each message; the peer's messages return them.
  */
 import { assert, checkValue, integer } from '../spi/checks/index.js';
 import { FlowError, refusalOf } from './flow-error.js';
@@ -16,7 +16,7 @@ import {
 const AMOUNT_LIMIT = 2 ** 31 - 1;
 const AMOUNT = integer(0, AMOUNT_LIMIT);
 
-/** Never below 0: what cannot be taken is waited for, in the order of the calls. */
+/** Credits of the peer: never below 0. Further takers wait, in the order of the calls. */
 export class Credits {
   private count: number;
   private readonly waits: Waits<void>;
@@ -33,12 +33,12 @@ export class Credits {
     this.waits = new Waits(host, () => 'the peer has given no credit');
   }
 
-  /** Those that can be taken now. */
+  /** Credits that can be taken now. */
   get available(): number {
     return this.count;
   }
 
-  /** Takes one if there is one and nothing waits before. */
+  /** Takes a credit if there is one and no other call waits. */
   tryTake(): boolean {
     if (this.ended !== undefined || this.count === 0 || !this.waits.isEmpty) return false;
     this.count--;
@@ -46,7 +46,7 @@ export class Credits {
   }
 
   /**
-   * Takes one, or waits for it.
+   * Takes a credit, or waits for one.
    * @throws FlowError DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL: none has been taken then; what
    * `end` says
    */
@@ -58,7 +58,7 @@ export class Credits {
   }
 
   /**
-   * The peer has room for so many more.
+   * Adds credits: the peer has room for so many more messages.
    * @param amount 0 on
    * @throws FlowError DAT_INVALID_PARAMETER when there would be more than the limit: then nothing
    * has changed
@@ -78,7 +78,7 @@ export class Credits {
     assert(this.count >= 0, 'credits are not negative', this.count);
   }
 
-  /** Waits end with this error, and later ones are refused with it. */
+  /** Ends pending waits with this error, and refuses later ones with it. */
   end(errorOf: EndError): void {
     this.ended ??= errorOf;
     this.waits.end(this.ended);

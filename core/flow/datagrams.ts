@@ -1,4 +1,4 @@
-/** `datagrams`: unreliable datagrams in promises. One that comes is whole; it may not come. */
+/** `datagrams`: unreliable datagrams with promises. A datagram arrives whole or not at all. */
 import { Ia } from '../dat/ia/ia.js';
 import { Pz } from '../dat/memory/pz.js';
 import { type UdAddress, UdAddressHandle } from '../dat/datagram/address.js';
@@ -40,18 +40,18 @@ export interface DatagramOptions {
   /** The zone of its endpoint and buffers; default one that all of the adapter share. */
   readonly pz?: Pz;
   readonly receives?: {
-    /** Datagrams that may wait for this side, 1 to 65535; further ones are lost. Default 64. */
+    /** Received datagrams that may be queued, 1 to 65535; further ones are lost. Default 64. */
     readonly buffers?: number;
-    /** The longest datagram that can come; default, and at most, the MTU of the device. */
+    /** The longest datagram that can be received; default, and at most, the MTU of the device. */
     readonly bufferBytes?: number;
     /** As of a connection. */
     readonly lend?: boolean;
   };
-  /** Datagrams posted at a time, 1 to 65535; more wait for their turn. Default 32. */
+  /** Datagrams posted at a time, 1 to 65535; more are queued. Default 32. */
   readonly requests?: number;
   /** As of a connection. */
   readonly polling?: 'event' | 'adaptive';
-  /** Attributes of the endpoint beneath, in place of those that follow from the rest. */
+  /** Attributes of the endpoint beneath, in place of those derived from the other options. */
   readonly attributes?: Partial<UdEpAttributes>;
 }
 
@@ -61,7 +61,7 @@ export interface ResolveDatagramOptions extends WaitOptions {
   readonly address: string;
   /** Port of rdma_cm's UDP port space, 1 to 65535. */
   readonly port: number;
-  /** At most 180 bytes, which the service is shown. */
+  /** At most 180 bytes, for the service to read. */
   readonly privateData?: Uint8Array;
 }
 
@@ -71,7 +71,7 @@ export type ServeDatagramOptions = Omit<ServeOptions, 'connQual'> & { readonly p
 const IA = instanceOf(Ia, 'an Ia, from openIa()');
 const QUEUE = integer(1, 65535);
 const DEFAULTS = { buffers: 64, requests: 32 } as const;
-/** Address handles that are kept for peers that are sent to again. */
+/** Address handles kept for peers, for later datagrams. */
 const MOST_HANDLES = 256;
 const RESOLVE: Kinds<ResolveDatagramOptions> = {
   ...WAIT_KINDS,
@@ -94,7 +94,7 @@ const OPTIONS: Kinds<DatagramOptions> = {
   attributes: optional(OBJECT),
 };
 
-/** A datagram that has come. */
+/** A received datagram. */
 export class Datagram extends Message {
   /** @internal */
   constructor(
@@ -117,7 +117,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     });
   }
 
-  /** DAT beneath. Its posts and completions are taken: post nothing by it. */
+  /** The DAT endpoint beneath. Its posts and completions are in use: do not post on it. */
   readonly ep: UdEp;
   private readonly evd: Evd;
   private readonly space: Space;
@@ -184,7 +184,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
   }
 
   /**
-   * Ends with it: resolves when this side has closed it, or its adapter; rejects with
+   * Settles with the end: resolves when this side or its adapter is closed; rejects with
    * DAT_CONN_BROKEN when the endpoint has failed.
    */
   get closed(): Promise<void> {
@@ -206,7 +206,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
   }
 
   /**
-   * Sends a datagram; resolves when it has left, which does not say that it comes.
+   * Sends a datagram; resolves when it has been sent, which does not mean that it arrives.
    * @param data bytes, which must stay as they are until then; or a segment of `ep.pz`
    * @param to a handle of `resolve`, the source of a datagram, or address and queue pair number
    * @throws FlowError, as a rejection: DAT_LENGTH_ERROR for more than `maxDatagramBytes`;
@@ -283,7 +283,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
   }
 
   /**
-   * Serves a port: peers that resolve it are told of this endpoint.
+   * Serves a port: peers that resolve it get the address of this endpoint.
    * @throws FlowError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
    */
   serve(options: ServeDatagramOptions): UdService {
@@ -295,7 +295,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return flowCall(operation, () => this.ep.serve({ connQual, ...rest }));
   }
 
-  /** Ends it at once: what waits ends with DAT_CONN_CLOSED. Again: no-op. */
+  /** Ends it immediately: pending calls end with DAT_CONN_CLOSED. Again: no-op. */
   async close(): Promise<void> {
     this.end('DAT_CONN_CLOSED', 'this side has closed it');
   }
@@ -304,13 +304,13 @@ export class Datagrams implements AsyncIterable<Datagram> {
     await this.close();
   }
 
-  /** While it lasts, it keeps the process alive: the default. */
+  /** Keeps the process alive while it is open: the default. */
   ref(): this {
     this.evd.ref();
     return this;
   }
 
-  /** It does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while it is open, as `unref` of node:net. */
   unref(): this {
     this.evd.unref();
     return this;
@@ -381,7 +381,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return memory;
   }
 
-  /** Made once for a peer, and kept for the next datagram to it. */
+  /** Creates an address handle for a peer once, and keeps it for later datagrams. */
   private handleOf(operation: string, to: UdAddress): UdAddressHandle {
     checkValue('to', to, OBJECT, refusalOf(operation));
     const key = `${to.address} ${to.qpn} ${to.qkey ?? ''}`;
@@ -393,7 +393,10 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return handle;
   }
 
-  /** Datagrams that are posted to it still go out; one that waits for a slot keeps its handle. */
+  /**
+   * Forgets an old handle. Datagrams posted to it are still sent; while any are queued, all are
+   * kept.
+   */
   private forgetOldest(): void {
     if (this.requests.queued > 0) return;
     for (const [key, handle] of this.handles) {

@@ -1,4 +1,4 @@
-/** How a connection ends, or comes to nothing: which event is which error, as a table. */
+/** Ends of a connection, or of an attempt: the error for each event, as a table. */
 import type { Ep } from '../dat/endpoint/ep.js';
 import { type ConnectionEvent, DatEventNumber } from '../evd/index.js';
 import {
@@ -24,12 +24,12 @@ const CODES: Readonly<Record<number, ConnectionCode>> = {
 export interface End {
   readonly code: ConnectionCode;
   readonly about: Omit<FlowErrorOptions, 'operation'>;
-  /** A side has closed it: `conn.closed` resolves, and an iteration just ends. */
+  /** A side has closed it: `conn.closed` resolves, and an iteration simply ends. */
   readonly isOrderly: boolean;
 }
 
 /**
- * The end that an event tells of.
+ * The end that an event reports.
  * @param more what is known of the lengths involved, where they have ended it
  */
 export function endOf(event: ConnectionEvent, ep: Ep, more: string): End {

@@ -1,4 +1,4 @@
-/** FlowError: what every call of `dapl/flow` throws, or rejects with. */
+/** FlowError: the error of every call of `dapl/flow`, thrown or rejected. */
 import { DatError, type DatType } from '../errors/index.js';
 import type { ConnectionCause } from '../evd/index.js';
 import { mustBe, oneLine, type Refuse, show } from '../spi/checks/index.js';
@@ -39,9 +39,8 @@ export interface FlowErrorOptions {
 const NO_RECORD: readonly string[] = [];
 
 /**
- * An error of connections, listeners, datagrams and their parts. Decide by `code` (and `reason`),
- * never by the text. Copies of this package recognize each other's errors by
- * `FlowError.isFlowError`.
+ * An error of connections, listeners, datagrams and their parts. Test `code` (and `reason`), never
+ * the text. Copies of this package recognize each other's errors by `FlowError.isFlowError`.
  */
 export class FlowError extends Error {
   override readonly name = 'FlowError';
@@ -76,7 +75,7 @@ export class FlowError extends Error {
     Object.defineProperty(this, BRAND, { value: true });
   }
 
-  /** For logs: what the error says, without its stack and cause; the value as messages show it. */
+  /** For logs: the error's fields, without its stack and cause; the value as messages show it. */
   toJSON(): Readonly<Record<string, unknown>> {
     const { name, code, operation, message, reason, flightRecord, value } = this;
     return { name, code, operation, message, reason, flightRecord, value: show(value) };
@@ -93,7 +92,7 @@ export function explanationOf({ message, operation, code }: FlowError): string {
   return message.slice(`${oneLine(operation)}: `.length, -` [${code}]`.length);
 }
 
-/** Makes the error of an option or argument that is not what it must be. */
+/** The error for an invalid option or argument. */
 export function refusalOf(operation: string): Refuse {
   return (name, value, expected) =>
     new FlowError('DAT_INVALID_PARAMETER', {
@@ -103,7 +102,7 @@ export function refusalOf(operation: string): Refuse {
     });
 }
 
-/** The object is in a state that does not allow the call. */
+/** The error for a call that the object's state does not allow. */
 export function invalidState(operation: string, message: string, value?: unknown): FlowError {
   return new FlowError('DAT_INVALID_STATE', { operation, message, value });
 }
@@ -119,7 +118,7 @@ export function toFlowError(operation: string, error: unknown): FlowError {
   return new FlowError(code, { operation, message, cause: error });
 }
 
-/** Runs calls of DAT; what they throw is thrown as a FlowError. */
+/** Runs calls of DAT, and throws their errors as FlowErrors. */
 export function flowCall<T>(operation: string, call: () => T): T {
   try {
     return call();

@@ -24,7 +24,7 @@ export interface GrantJson {
   readonly length: number;
 }
 
-/** Made by `conn.expose()`. Whoever has its context can reach the memory: tell the peer alone. */
+/** Made by `conn.expose()`. Anyone who has its context can reach the memory: tell only the peer. */
 export class Grant implements GrantJson {
   static {
     showAs(this, 'Grant', ({ address, length, isRevoked: revoked }) => {
@@ -52,7 +52,7 @@ export class Grant implements GrantJson {
     this.length = lmr.lengthBytes;
   }
 
-  /** The memory itself: the peer may change it at any time where it may write. */
+  /** The memory itself: a peer with write access may change it at any time. */
   get bytes(): Uint8Array {
     return this.lmr.bytes;
   }
@@ -70,8 +70,7 @@ export class Grant implements GrantJson {
   }
 
   /**
-   * The peer reaches the memory no more, from now on: one that tries breaks the connection. Again:
-   * no-op.
+   * Ends the peer's access now: a later access breaks the connection. Again: no-op.
    * @throws FlowError DAT_INVALID_STATE while requests of this side use it
    */
   revoke(): void {

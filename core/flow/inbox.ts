@@ -19,12 +19,12 @@ export class Inbox<T> {
     this.waits = new Waits(host, explanation);
   }
 
-  /** Items that nothing has asked for. */
+  /** Items that no call has asked for. */
   get size(): number {
     return this.items.length;
   }
 
-  /** Something waits for the next item. */
+  /** True if a call waits for the next item. */
   get isAwaited(): boolean {
     return !this.waits.isEmpty;
   }
@@ -49,7 +49,7 @@ export class Inbox<T> {
     return this.waits.add(operation, options);
   }
 
-  /** Nothing comes any more. What has come can still be taken; then takers get this error. */
+  /** Ends the inbox. Queued items can still be taken; then takers get this error. */
   end(errorOf: EndError): void {
     this.ended ??= errorOf;
     this.waits.end(this.ended);
@@ -62,7 +62,7 @@ export class Inbox<T> {
 }
 
 /**
- * Items one after the other, as `for await` wants them.
+ * Iterates the items, for `for await`.
  * @param isOver the error of `take` is an end in order: the iteration just ends
  */
 export function iterate<T>(

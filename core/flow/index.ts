@@ -1,6 +1,6 @@
 /**
- * `dapl/flow`: connections, listeners and datagrams in promises over an open adapter, and the parts
- * that they are made of. See docs/flow.md.
+ * `dapl/flow`: connections, listeners and datagrams with promises over an open adapter, and their
+ * parts. See docs/flow.md.
  */
 export { BufferPool, type BufferPoolOptions, Lease } from './buffer-pool.js';
 export { connect } from './connect.js';

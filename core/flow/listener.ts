@@ -1,4 +1,4 @@
-/** `listen`: the side that is asked. */
+/** `listen`: the passive side. */
 import type { Cr } from '../dat/connect/cr.js';
 import type { ServicePoint } from '../dat/connect/service-point.js';
 import { Ia } from '../dat/ia/ia.js';
@@ -33,7 +33,7 @@ export class Listener implements AsyncIterable<Connection> {
 
   /** Port that peers connect to. */
   readonly port: number;
-  /** DAT beneath. */
+  /** The DAT service point beneath. */
   readonly psp: ServicePoint;
   private readonly plan: ConnectionPlan;
   private readonly backlog: number;
@@ -43,7 +43,7 @@ export class Listener implements AsyncIterable<Connection> {
   private readonly ready: Inbox<Connection>;
   /** Requests that are being answered. */
   private readonly opening = new Set<Promise<void>>();
-  /** Connections that are being made. */
+  /** Connections being established. */
   private readonly young = new Set<Connection>();
   private isOver = false;
   private closed: Promise<void> | undefined = undefined;
@@ -104,9 +104,9 @@ export class Listener implements AsyncIterable<Connection> {
   }
 
   /**
-   * Listens no more: requests that have not been answered are refused, connections that nothing has
-   * taken are closed, iterations end. Connections that have been taken live on. Resolves when that
-   * is done; again, with the first.
+   * Stops listening. Unanswered requests are refused, connections that nothing has taken are
+   * closed, and iterations end. Connections that have been taken stay open. Resolves when that is
+   * done; later calls resolve with the first.
    */
   close(): Promise<void> {
     this.closed ??= this.end();
@@ -117,14 +117,14 @@ export class Listener implements AsyncIterable<Connection> {
     await this.close();
   }
 
-  /** Listening keeps the process alive: the default. */
+  /** Keeps the process alive while listening: the default. */
   ref(): this {
     this.psp.ref();
     this.evd.ref();
     return this;
   }
 
-  /** Listening does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while listening, as `unref` of node:net. */
   unref(): this {
     this.psp.unref();
     this.evd.unref();
@@ -151,7 +151,7 @@ export class Listener implements AsyncIterable<Connection> {
     await Promise.all([...left.map((conn) => conn.close()), ...this.opening, evdFreed]);
   }
 
-  /** Takes requests for which there is room; the others wait in the event dispatcher. */
+  /** Takes requests while there is room; the others wait in the event dispatcher. */
   private admit(): void {
     while (!this.isClosed && this.opening.size + this.ready.size < this.backlog) {
       const event = this.evd.dequeue();
@@ -160,7 +160,7 @@ export class Listener implements AsyncIterable<Connection> {
     }
   }
 
-  /** A connection has been taken: there is room for another one. */
+  /** A connection has been taken: makes room for another one. */
   private admitLater(): void {
     if (!this.isClosed) this.admit();
   }
@@ -220,7 +220,7 @@ export class Listener implements AsyncIterable<Connection> {
     else this.ready.put(conn);
   }
 
-  /** A request that came to nothing is no end of listening. */
+  /** A failed request does not end listening. */
   private report(error: unknown): void {
     if (this.isOver) return;
     const { logger } = this.ia.core.context;
@@ -230,7 +230,7 @@ export class Listener implements AsyncIterable<Connection> {
   }
 }
 
-/** Unless it has been answered. */
+/** Refuses the request unless it has been answered. */
 function refuse(cr: Cr, privateData: Uint8Array): void {
   if (!cr.isFreed) cr.reject({ privateData });
 }

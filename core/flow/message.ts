@@ -1,19 +1,19 @@
-/** A message, or datagram, that has come. */
+/** A received message or datagram. */
 import { DatDto } from '../evd/index.js';
 import { showAs } from '../spi/checks/index.js';
 import { invalidState } from './flow-error.js';
 
-/** Where the buffer of a message belongs. */
+/** The owner of a message's buffer. */
 export interface MessageHome {
-  /** Bytes of a receive buffer: a view of them. */
+  /** A view of a receive buffer. */
   view(slot: number, lengthBytes: number): Uint8Array;
-  /** The same, as bytes of their own. */
+  /** A copy of the same bytes. */
   copy(slot: number, lengthBytes: number): Uint8Array;
-  /** The message has no use for its buffer any more. */
+  /** Takes back the buffer of a message. */
   giveBack(slot: number): void;
 }
 
-/** Completions that bring a message, and those of them that have an immediate. */
+/** Completions of received messages, and those with an immediate. */
 export const RECEIVES: ReadonlySet<number> = new Set([
   DatDto.RECEIVE,
   DatDto.RECEIVE_WITH_INVALIDATE,
@@ -45,7 +45,7 @@ export class Message {
     private readonly slot: number,
     /** Bytes of the message. */
     readonly lengthBytes: number,
-    /** u32 that the peer has sent along, or undefined. */
+    /** u32 that the peer has sent with the message, or undefined. */
     readonly immediate: number | undefined,
     /** For an RDMA write with immediate: bytes that the peer has written to other memory. */
     readonly writtenBytes: number | undefined,
@@ -69,7 +69,7 @@ export class Message {
   }
 
   /**
-   * The receive buffer is posted again. Of a copy, this does nothing.
+   * Posts the receive buffer again. Does nothing for a copy.
    * @throws FlowError DAT_INVALID_STATE where the buffer was lent, and has been released before
    */
   release(): void {
@@ -88,7 +88,7 @@ export class Message {
     if (!this.released) this.release();
   }
 
-  /** @internal it is handed to its taker. @param lend the buffer goes along; else a copy is made */
+  /** @internal hands it to its taker. @param lend lends the buffer; else copies it */
   handOver(lend: boolean): void {
     const { home, slot, lengthBytes } = this;
     if (home === undefined) return;
@@ -101,7 +101,7 @@ export class Message {
     home.giveBack(slot);
   }
 
-  /** @internal nothing is going to take it */
+  /** @internal drops it: no call will take it */
   drop(): void {
     this.content = undefined;
     this.release();

@@ -24,11 +24,11 @@ import { CmPrivateData, type PollingMode } from '../spi/index.js';
 import { FlowError, refusalOf } from './flow-error.js';
 import { checkWait, WAIT_KINDS, type WaitOptions } from './wait.js';
 
-/** Receives that are posted, and what becomes of messages in them. */
+/** Posted receives, and how their messages are handed over. */
 export interface ReceiveOptions {
-  /** Receives posted at a time, 1 to 65535: messages that may wait for this side. Default 16. */
+  /** Receives posted at a time, 1 to 65535: messages that may be queued here. Default 16. */
   readonly buffers?: number;
-  /** The longest message that can come, 1 to 2^30 bytes. Default 16384. */
+  /** The longest message that can be received, 1 to 2^30 bytes. Default 16384. */
   readonly bufferBytes?: number;
   /**
    * True: `message.bytes` is the receive buffer itself, and `message.release()` posts it again.
@@ -42,21 +42,20 @@ export interface ConnectionOptions {
   /** The zone of its endpoint and buffers; default one that all of the adapter share. */
   readonly pz?: Pz;
   readonly receives?: ReceiveOptions;
-  /** Requests posted at a time, 1 to 65535; more wait for their turn. Default 32. */
+  /** Requests posted at a time, 1 to 65535; more are queued. Default 32. */
   readonly requests?: number;
   /**
-   * The longest message that is sent, as far as the device sends such; default
-   * `receives.bufferBytes`: the peer's is not known.
+   * The longest message to send, up to the device's limit; default `receives.bufferBytes`, as the
+   * peer's is not known.
    */
   readonly maxMessageBytes?: number;
   /**
-   * A silent peer is asked for a sign of life after so many milliseconds: 0 (never) or 10 to
-   * 86400000. Default 5000.
+   * A silent peer is probed after so many milliseconds: 0 (never) or 10 to 86400000. Default 5000.
    */
   readonly keepAliveMs?: number;
-  /** How completions are waited for, as of `ia.createEvd`. Default 'event'. */
+  /** How to wait for completions, as in `ia.createEvd`. Default 'event'. */
   readonly polling?: Exclude<PollingMode, 'spin'>;
-  /** Attributes of the endpoint beneath, in place of those that follow from the rest. */
+  /** Attributes of the endpoint beneath, in place of those derived from the other options. */
   readonly attributes?: EpAttributeOptions;
 }
 
@@ -66,11 +65,11 @@ export interface ConnectOptions extends ConnectionOptions, WaitOptions {
   readonly address: string;
   /** Port of rdma_cm's TCP port space, 1 to 65535. */
   readonly port: number;
-  /** At most 56 bytes, which the listener is shown. */
+  /** At most 56 bytes, for the listener to read. */
   readonly privateData?: Uint8Array;
 }
 
-/** Checked, with defaults filled in. */
+/** Checked options, with defaults filled in. */
 export interface ConnectionPlan {
   readonly pz: Pz | undefined;
   readonly buffers: number;
@@ -82,7 +81,7 @@ export interface ConnectionPlan {
   readonly attributes: EpAttributeOptions;
 }
 
-/** The receives of a connection that is made so. */
+/** The receives of a connection with these options. */
 export function receivesOf({
   buffers,
   bufferBytes,
@@ -124,14 +123,14 @@ const CONNECT: Kinds<ConnectOptions> = {
 const DEFAULTS = { buffers: 16, bufferBytes: 16_384, requests: 32, keepAliveMs: 5000 } as const;
 
 /**
- * The peer waits for a receive without end: that is the backpressure. It asks again after 1.28 ms
- * (IBTA table 45): often enough that a consumer who comes late is not waited for much longer.
+ * The peer retries without limit for a receive: that is the backpressure. It retries after 1.28 ms
+ * (IBTA table 45): often enough to resume soon after a late consumer.
  */
 const FOR_EVER = 7;
 const RNR_1_28_MS = 14;
 
 /**
- * The options of a connection, of those of a call.
+ * Extracts the options of a connection from those of a call.
  * @throws FlowError DAT_INVALID_PARAMETER
  */
 export function planOf(operation: string, ia: Ia, options: ConnectionOptions): ConnectionPlan {
@@ -176,32 +175,32 @@ export function checkConnect(operation: string, options: ConnectOptions): void {
   checkPrivateData(operation, options.privateData, CmPrivateData.REQ);
 }
 
-/** A request that a listener has been asked with. */
+/** Options of a listener. */
 export interface ListenOptions extends ConnectionOptions {
   /** Port of rdma_cm's TCP port space, 1 to 65535; default one of the adapter's choice. */
   readonly port?: number;
-  /** Connections that are being made, or that nothing has taken: 1 to 4096, default 128. */
+  /** Connections being established, or not yet taken: 1 to 4096, default 128. */
   readonly backlog?: number;
   /**
-   * Decides on each request: what it returns, at most 196 bytes, is the private data of the answer.
-   * It refuses by `request.refuse()`. What it throws refuses, too, and is logged.
+   * Decides on each request. Its result, at most 196 bytes, is the private data of the answer. It
+   * refuses by `request.refuse()`. An error that it throws also refuses, and is logged.
    */
   readonly answer?: ListenAnswer;
   /** Closes the listener when it fires. */
   readonly signal?: AbortSignal;
 }
 
-/** A peer that asks for a connection. */
+/** A peer's request for a connection. */
 export interface ListenRequest {
   /** IP address, as text. */
   readonly address: string;
   /** Source port in rdma_cm's header; 0 if the request has none. */
   readonly port: number;
-  /** 56 bytes: what the peer sent, and zeros behind it. */
+  /** 56 bytes: the peer's private data, padded with zeros. */
   readonly privateData: Uint8Array;
   /**
-   * The request is rejected: the peer gets DAT_CONN_REJECTED.
-   * @param privateData at most 148 bytes, which the peer is shown
+   * Rejects the request: the peer gets DAT_CONN_REJECTED.
+   * @param privateData at most 148 bytes, for the peer to read
    */
   readonly refuse: (privateData?: Uint8Array) => undefined;
 }

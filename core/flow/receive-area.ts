@@ -1,6 +1,6 @@
 /**
- * The receive buffers of one connection: one part of a slab, which all connections of a zone share,
- * and one segment that walks over it. So a connection costs no registration, and few objects.
+ * The receive buffers of one connection: a part of a slab that all connections of a zone share, and
+ * one segment that moves over it. So a connection needs no registration, and few objects.
  */
 import { assert } from '../spi/checks/index.js';
 import type { LmrSegment } from '../dat/memory/segment.js';
@@ -11,7 +11,7 @@ import type { Space } from './space.js';
 
 const ALIGNMENT = 64;
 
-/** Bytes of one buffer with what keeps it apart from the next. */
+/** Bytes of one buffer, including the gap to the next. */
 function strideOf(bufferBytes: number): number {
   return Math.ceil(bufferBytes / ALIGNMENT) * ALIGNMENT;
 }
@@ -24,16 +24,16 @@ export function areaBytes(buffers: number, bufferBytes: number): number {
 export interface ReceiveAreaInit {
   readonly buffers: number;
   readonly bufferBytes: number;
-  /** Bytes of each buffer in front of what is received. */
+  /** Bytes in front of the payload in each buffer. */
   readonly skipBytes: number;
   /** Posts a receive, with its number as the cookie. */
   readonly post: (segment: LmrSegment, slot: number) => void;
-  /** It has been closed, and no message has a buffer of it any more. */
+  /** Called when it is closed and no message uses a buffer any more. */
   readonly onEmpty: () => void;
 }
 
 export class ReceiveArea implements MessageHome {
-  /** Messages that have the buffer they came in. */
+  /** Messages that hold their receive buffer. */
   private outside = 0;
   private closed = false;
   private readonly memory: Uint8Array;
@@ -47,7 +47,7 @@ export class ReceiveArea implements MessageHome {
     this.stride = strideOf(init.bufferBytes);
   }
 
-  /** All buffers are in messages: none is posted. */
+  /** True if all buffers are in messages: none is posted. */
   get isExhausted(): boolean {
     return this.outside === this.init.buffers;
   }
@@ -56,7 +56,7 @@ export class ReceiveArea implements MessageHome {
     for (let slot = 0; slot < this.init.buffers; slot++) this.postOne(slot);
   }
 
-  /** A message has come in this buffer. */
+  /** Marks the buffer as used by a message. */
   take(): void {
     this.outside++;
     assert(this.outside <= this.init.buffers, 'a buffer is in one message', this.outside);
@@ -79,7 +79,7 @@ export class ReceiveArea implements MessageHome {
     else if (this.outside === 0) this.empty();
   }
 
-  /** Nothing is posted any more; the memory goes back with the last message. */
+  /** Stops posting; the memory is freed with the last message. */
   close(): void {
     if (this.closed) return;
     this.closed = true;

@@ -9,7 +9,7 @@ export interface Remote {
   readonly address: string | bigint;
   /** u32. */
   readonly rmrContext: number;
-  /** Bytes that may be reached from there; without it, only the peer knows. */
+  /** Bytes that may be reached from there; absent if only the peer knows. */
   readonly length?: number;
 }
 
@@ -25,8 +25,8 @@ function parsed(text: string): bigint | undefined {
 }
 
 /**
- * Where a transfer of so many bytes goes.
- * @param remote a RemoteSegment is taken as it is
+ * The target of a transfer of so many bytes.
+ * @param remote a RemoteSegment is used unchanged
  * @throws FlowError DAT_INVALID_PARAMETER; DAT_LENGTH_ERROR outside of what the grant has: nothing
  * is sent then
  */

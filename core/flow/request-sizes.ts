@@ -1,4 +1,4 @@
-/** How long the requests of a connection are, for the error of one that was too long. */
+/** Lengths of a connection's requests, for the error of one that was too long. */
 import type { ConnectionEvent } from '../evd/index.js';
 
 export class RequestSizes {
@@ -15,7 +15,10 @@ export class RequestSizes {
     this.bytes[cookie] = lengthBytes;
   }
 
-  /** Its promise ends with the connection, whose last event says why. */
+  /**
+   * Keeps the size of a failed request. Its promise ends with the connection, whose last event has
+   * the reason.
+   */
   onFailed(cookie: number): void {
     this.failedBytes = this.bytes[cookie] as number;
   }

@@ -1,6 +1,6 @@
 /**
- * Posting and waiting by cookie: a promise for each posted request. A wait that ends early leaves;
- * its slot, and the memory of its request, come back when the request completes.
+ * Posts requests and waits for them by cookie: a promise for each. A wait that ends early leaves.
+ * Its slot, and the memory of its request, are freed when the request completes.
  */
 import { assert, checkValue, integer } from '../spi/checks/index.js';
 import { refusalOf, toFlowError } from './flow-error.js';
@@ -22,7 +22,7 @@ export interface Held {
   release(isWanted: boolean): void;
 }
 
-/** Posts a request under a cookie. What it throws, the promise is rejected with. */
+/** Posts a request under a cookie. An error that it throws rejects the promise. */
 export type Post = (cookie: number) => Held | undefined;
 
 /** A request that waits for a slot. */
@@ -69,7 +69,7 @@ export class Requests<T> implements WaitOwner<T> {
   }
 
   /**
-   * Posts a request, now or when there is a slot for it: in the order of the calls.
+   * Posts a request when there is a slot for it, in the order of the calls.
    * @param operation the call that errors name
    * @param options checked by `checkWait`
    * @returns what `complete` is given
@@ -89,8 +89,8 @@ export class Requests<T> implements WaitOwner<T> {
   }
 
   /**
-   * @internal the cookie of a request that is posted now; undefined where it has to wait for its
-   * turn, or none is posted any more: `post` sees to that
+   * @internal the cookie for a request to be posted now; undefined if it has to be queued, or
+   * nothing is posted any more: `post` handles both
    */
   get nextCookie(): number | undefined {
     if (this.ended !== undefined || this.queue.length > 0) return undefined;
@@ -125,8 +125,8 @@ export class Requests<T> implements WaitOwner<T> {
   }
 
   /**
-   * No request completes any more: the queue pair is gone, and with it every claim to memory. All
-   * promises end with this error, and later ones do.
+   * Ends all requests: the queue pair is destroyed and no longer uses any memory. All promises end
+   * with this error, and so do later ones.
    */
   end(errorOf: EndError): void {
     this.ended ??= errorOf;

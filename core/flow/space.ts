@@ -10,7 +10,7 @@ import { flowCall } from './flow-error.js';
 
 const BATCH = 64;
 
-/** By zone, and by adapter where the zone is of our own making. */
+/** By zone, or by adapter if the zone is ours. */
 const spaces = new WeakMap<object, Space>();
 
 export class Space {
@@ -57,7 +57,7 @@ export class Space {
     for (const pool of this.pools.values()) pool.close();
     this.pools.clear();
     this.batch.clear();
-    // A zone of ours that the consumer has put something into stays, for the next connection.
+    // A zone of ours that has objects of the consumer is kept, for the next connection.
     if (key === pz || pz.users > 0) return;
     spaces.delete(key);
     pz.free();

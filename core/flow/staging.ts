@@ -13,7 +13,7 @@ export interface OwnMemory extends Held {
   readonly bytes: Uint8Array;
 }
 
-/** More than a buffer of the pool has: a region for this request alone. */
+/** Memory larger than a buffer of the pool: a region for this request alone. */
 class Region implements OwnMemory {
   readonly segments: LmrSegment;
 
@@ -30,7 +30,7 @@ class Region implements OwnMemory {
   }
 }
 
-/** The consumer's own: nothing is given back. */
+/** The consumer's memory: there is nothing to give back. */
 class Given implements OwnMemory {
   constructor(readonly segments: LmrSegment) {}
 
@@ -39,7 +39,7 @@ class Given implements OwnMemory {
   }
 
   release(): void {
-    // It stays the consumer's.
+    // The consumer keeps it.
   }
 }
 

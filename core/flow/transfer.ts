@@ -8,7 +8,7 @@ import { checkWait, NO_OPTIONS, type WaitOptions } from './wait.js';
 export type Data = Uint8Array | LmrSegment;
 
 export interface SendOptions extends WaitOptions {
-  /** u32 that goes along: `message.immediate` at the peer. */
+  /** u32 that is sent along: `message.immediate` at the peer. */
   readonly immediate?: number | undefined;
 }
 
@@ -18,7 +18,7 @@ export interface TransferOptions extends WaitOptions {
 }
 
 export interface WriteOptions extends TransferOptions {
-  /** u32 that the peer is told behind the bytes, as a message of 0 bytes. */
+  /** u32 for the peer, sent after the bytes as a message of 0 bytes. */
   readonly immediate?: number | undefined;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The one place that joins `signal`, `timeoutMs` and the end of an object to one end of a promise.
- * A wait ends once: served, timed out, interrupted, or with its object. One that ends early leaves;
- * what it waited for is not lost with it.
+ * Joins `signal`, `timeoutMs` and the end of an object into one end of a promise. A wait ends once:
+ * served, timed out, interrupted, or with its object. An early end loses nothing: the awaited item
+ * stays.
  */
 import { type Clock, TimerEntry, type Timers } from '../spi/index.js';
 import { checkNames, checkValues, numberFrom, optional, SIGNAL } from '../spi/checks/index.js';
@@ -9,13 +9,13 @@ import { FlowError, refusalOf } from './flow-error.js';
 
 /** Options of every call that waits. */
 export interface WaitOptions {
-  /** The wait ends when it fires: DAT_INTERRUPTED_CALL, with the signal's reason as the cause. */
+  /** Ends the wait when it fires: DAT_INTERRUPTED_CALL, with the signal's reason as the cause. */
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds, 0 on, fractions too: DAT_TIMEOUT_EXPIRED. Default Infinity. */
+  /** Milliseconds, 0 or more, fractions too: DAT_TIMEOUT_EXPIRED. Default Infinity. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Time, as the adapter has it. */
+/** The adapter's clock and timers. */
 export interface WaitHost {
   readonly clock: Clock;
   readonly timers: Timers;
@@ -23,7 +23,7 @@ export interface WaitHost {
 
 /** The owner of a wait. */
 export interface WaitOwner<T> {
-  /** It ends early: it has no place any more. */
+  /** Removes a wait that ends early. */
   leave(wait: Wait<T>): void;
   /** Extra text for the timeout or abort error; '' for none. */
   explain(wait: Wait<T>): string;
@@ -91,7 +91,7 @@ export class Wait<T> {
   /** Links of the list that it is in. */
   next: Wait<T> | undefined = undefined;
   previous: Wait<T> | undefined = undefined;
-  /** Its place at the owner's, as the owner counts. */
+  /** Its place in the owner's numbering. */
   place = -1;
   private readonly fulfil: Resolve<T>;
   private readonly refuse: Reject;
@@ -109,7 +109,7 @@ export class Wait<T> {
     lastReject = undefined;
   }
 
-  /** From now on it may end early. @param options checked by `checkWait` */
+  /** Allows it to end early. @param options checked by `checkWait` */
   limit(host: WaitHost, options: WaitOptions): this {
     const { signal, timeoutMs = Infinity } = options;
     if (signal === undefined && timeoutMs === Infinity) return this;
@@ -164,10 +164,10 @@ class Limits<T> extends TimerEntry {
   }
 }
 
-/** Makes the error of a wait that ends with its object: one for each call. */
+/** Makes the error of a wait whose object ends: one for each call. */
 export type EndError = (operation: string) => FlowError;
 
-/** Waits in the order in which they came. */
+/** Pending waits, in order of arrival. */
 export class Waits<T> implements WaitOwner<T> {
   private first: Wait<T> | undefined = undefined;
   private last: Wait<T> | undefined = undefined;
@@ -192,7 +192,7 @@ export class Waits<T> implements WaitOwner<T> {
     return wait.limit(this.host, options).promise;
   }
 
-  /** The oldest gets it; false when there is none. */
+  /** Gives an item to the oldest wait; false when there is none. */
   serve(value: T): boolean {
     const { first } = this;
     if (first === undefined) return false;
@@ -201,7 +201,7 @@ export class Waits<T> implements WaitOwner<T> {
     return true;
   }
 
-  /** Their object has ended. */
+  /** Ends all waits with their object. */
   end(errorOf: EndError): void {
     for (let wait = this.first; wait !== undefined; wait = this.first) {
       this.leave(wait);

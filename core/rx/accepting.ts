@@ -1,4 +1,4 @@
-/** Connections that come to a service point, accepted, as a stream of endpoints. */
+/** Accepts the connections of a service point, as a stream of endpoints. */
 import { firstValueFrom, isObservable, Observable } from 'rxjs';
 import type { Cr } from '../dat/connect/cr.js';
 import { Psp } from '../dat/connect/psp.js';
@@ -22,21 +22,21 @@ export interface AcceptingOptions {
    */
   readonly endpoint?: EndpointOptions;
   /**
-   * Looks at a request before it is accepted, and readies its endpoint: here subscribe to
-   * `receives(ep)`, or post receives. It may answer the request itself: `cr.reject()`,
-   * `cr.handoff()`, `cr.accept()`. Where it throws, the request is rejected.
+   * Called for a request before it is accepted, to prepare its endpoint: subscribe to
+   * `receives(ep)` here, or post receives. It may answer the request itself: `cr.reject()`,
+   * `cr.handoff()`, `cr.accept()`. If it throws, the request is rejected.
    */
   readonly prepare?: (ep: Ep, cr: Cr) => void;
-  /** Goes with each acceptance: at most 196 bytes. */
+  /** Private data of each acceptance: at most 196 bytes. */
   readonly privateData?: Uint8Array;
   /** Handshakes at a time, 1 to 65536; default 16. Other requests wait in the dispatcher. */
   readonly limit?: number;
-  /** true: no request is taken until it says false; they wait in the dispatcher. See `upcalls`. */
+  /** true: no request is taken until it emits false; they wait in the dispatcher. See `upcalls`. */
   readonly paused$?: Observable<boolean>;
   /**
-   * Told of each request that has not become a connection: what making the endpoint, `prepare` or
-   * accepting has thrown, or why the handshake failed. Without it what our own side throws goes to
-   * `ia.async$`, and a peer that goes away is no event.
+   * Called for each request that has not become a connection: with the error of making the
+   * endpoint, of `prepare` or of accepting, or the reason why the handshake failed. Without it,
+   * errors of our own side go to `ia.async$`, and a peer that leaves is not reported.
    */
   readonly failed?: (error: unknown, cr: Cr) => void;
 }
@@ -97,7 +97,7 @@ function bringsEndpoints(psp: ServicePoint): boolean {
   return psp instanceof Psp && psp.query().flags === PspFlags.PROVIDER;
 }
 
-/** Undefined when the request has not become a connection. */
+/** Undefined if the request has not become a connection. */
 async function accept(
   psp: ServicePoint,
   cr: Cr,
@@ -122,7 +122,7 @@ async function accept(
   }
 }
 
-/** Undefined when `prepare` has answered the request otherwise than by accepting it. */
+/** Undefined if `prepare` has answered the request other than by accepting it. */
 function begin(psp: ServicePoint, cr: Cr, options: AcceptingOptions): Ep | undefined {
   const { endpoint, prepare, privateData } = options;
   if (cr.transport === 'xrc') {

@@ -1,4 +1,4 @@
-/** The end of one request as a stream, and what a failed completion is as an error. */
+/** The end of one request as a stream, and the error of a failed completion. */
 import { Observable } from 'rxjs';
 import { DatDto, DatDtoStatus } from '../evd/index.js';
 import { Ep } from '../dat/endpoint/ep.js';

@@ -1,7 +1,7 @@
 /**
- * The completions of an event dispatcher that is private to an endpoint, told apart for those who
- * want some of them. It takes events while there is anything that wants one; what nothing has asked
- * for goes back, in order, when the last has left.
+ * Shares the completions of an endpoint's private event dispatcher among those that want some of
+ * them. It takes events while there is a taker. Events that no taker wanted are put back, in order,
+ * when the last taker has left.
  */
 import {
   checkSubscriber,
@@ -15,17 +15,17 @@ import {
 import type { Ep } from '../dat/endpoint/ep.js';
 import { checkPrivate } from '../dat/common/private-evd.js';
 
-/** Completions that a cookie names. */
+/** Completions with a cookie. */
 export type RequestCompletion = DtoCompletionEvent | RmrBindCompletionEvent;
 
 /** Waits for one completion of a request. */
 export interface Claim {
   completed(event: RequestCompletion): void;
-  /** The dispatcher has been freed: it will not come. */
+  /** The dispatcher has been freed: the completion will not come. */
   lost(): void;
 }
 
-/** Takes receives, those that it has posted. */
+/** Takes completions of the receives that it has posted. */
 export interface Receiver {
   takes(event: DatEvent): event is DtoCompletionEvent;
   received(event: DtoCompletionEvent): void;
@@ -54,7 +54,8 @@ export class Completions implements EventSink {
   constructor(private readonly evd: Evd) {}
 
   /**
-   * Requests that complete and that no claim waits for go by while there is a receiver.
+   * Takes receives. While there is a receiver, completions of requests that no claim waits for are
+   * dropped.
    * @returns ends it
    * @throws DatError DAT_INVALID_STATE when there is one, or something else takes the events
    */
@@ -69,7 +70,7 @@ export class Completions implements EventSink {
     };
   }
 
-  /** Hands the receiver what has come for it while there was none. */
+  /** Hands the receiver the completions queued for it. */
   catchUp(receiver: Receiver): void {
     while (this.receiver === receiver) {
       const at = this.unclaimed.findIndex((event) => receiver.takes(event));
@@ -79,7 +80,7 @@ export class Completions implements EventSink {
   }
 
   /**
-   * The next completion of a request with this cookie, as far as none has asked for it before.
+   * Waits for the next completion with this cookie that no earlier claim waits for.
    * @returns ends it
    * @throws DatError DAT_INVALID_STATE when something else takes the events
    */

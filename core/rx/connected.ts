@@ -1,4 +1,4 @@
-/** The states of an endpoint, and its connection, as streams that take no event. */
+/** Streams of an endpoint's states, and of its connection, that take no event. */
 import { distinctUntilChanged, Observable } from 'rxjs';
 import { Ep } from '../dat/endpoint/ep.js';
 import { EP_STATES, type EpStateName } from '../dat/endpoint/states.js';

@@ -1,11 +1,11 @@
-/** One message that has been received. */
+/** One received message. */
 import type { DtoCompletionEvent } from '../evd/index.js';
 import { DatError } from '../errors/index.js';
 import { showAs, Symbolic } from '../spi/checks/index.js';
 
-/** Where a message has been placed. */
+/** The buffer of a message. */
 export interface ReceiveBuffer {
-  /** All of it, however long the message. */
+  /** The whole buffer, however long the message. */
   readonly bytes: Uint8Array;
   /** Posts it again. @throws DatError as `ep.postRecv` */
   release(): void;
@@ -32,7 +32,7 @@ export class Received implements Disposable {
   }
 
   /**
-   * The message: a copy, or where it is lent the registered memory itself.
+   * The message: a copy, or the registered memory itself if it is lent.
    * @throws DatError DAT_INVALID_STATE when the buffer was lent and has been released: it may hold
    * another message by now
    */
@@ -46,8 +46,8 @@ export class Received implements Disposable {
   }
 
   /**
-   * The buffer is posted again for the next message; once, however often this is called. Of a copy
-   * that has been done, and nothing happens.
+   * Posts the buffer again for the next message; once, however often it is called. For a copy it
+   * does nothing: the buffer is posted already.
    * @throws DatError as `ep.postRecv`; the buffer can be released again then
    */
   release(): void {

@@ -10,12 +10,12 @@ import { failure } from './completion-of.js';
 import { completionsOf, type Receiver } from './completions.js';
 import { type ReceiveBuffer, Received } from './received.js';
 
-// The receive buffers of an endpoint: parts of one region, each posted as a receive, or in the
-// hands of the consumer, or neither (the queue pair that it was posted to is no more).
+// The receive buffers of an endpoint: parts of one region. Each is posted as a receive, lent to the
+// consumer, or neither (its queue pair has been destroyed).
 
-/** Cookies from here on are ours, so that they are not taken for those of the consumer's posts. */
+/** Cookies from here on are ours, distinct from those of the consumer's posts. */
 const FIRST_COOKIE = 2 ** 52;
-/** More than any receive queue holds. */
+/** More than any receive queue can hold. */
 const COOKIES_A_LIFE = 2 ** 20;
 const LIVES = 2 ** 32;
 
@@ -29,18 +29,18 @@ class ReceiveBuffers {
   /** The queue pair that they are posted to. */
   private qpn: number | undefined = undefined;
   private firstCookie = 0;
-  /** First cookies of this life of the endpoint, and of those before. */
+  /** First cookies of the endpoint's current queues, and of those before. */
   private readonly firsts = new Set<number>();
 
   constructor(
     private readonly ep: Ep,
     private readonly count: number,
     readonly bufferBytes: number,
-    /** The endpoint has been reset: what was posted is gone. */
+    /** The endpoint has been reset: the posted receives are lost. */
     private readonly onReset: () => void,
   ) {}
 
-  /** Posts those that are not. @throws DatError as `ia.allocate` and `ep.postRecv` */
+  /** Posts all that are not posted. @throws DatError as `ia.allocate` and `ep.postRecv` */
   post(): void {
     const { ep } = this;
     if (this.region === undefined) this.allocate();
@@ -55,7 +55,7 @@ class ReceiveBuffers {
     });
   }
 
-  /** One of these receives has completed; perhaps of a life that a reset has ended. */
+  /** True if one of these receives has completed, even one from before a reset. */
   has(event: DatEvent): event is DtoCompletionEvent {
     if (event.type !== 'dto' || event.cookie < FIRST_COOKIE) return false;
     return this.firsts.has(event.cookie - (event.cookie % COOKIES_A_LIFE));
@@ -63,7 +63,7 @@ class ReceiveBuffers {
 
   /**
    * A receive has completed: the buffer is the consumer's if it `succeeded`.
-   * @returns undefined for one of a former life: it has been posted again since
+   * @returns undefined for a receive from before a reset: it has been posted again since
    */
   take({ cookie }: DtoCompletionEvent, succeeded: boolean): ReceiveBuffer | undefined {
     const buffer = this.buffers[cookie - this.firstCookie];
@@ -123,7 +123,7 @@ class Buffer implements ReceiveBuffer {
   }
 }
 
-/** The buffers, and whose they are. */
+/** The buffers, and who has them. */
 export interface ReceivesOptions {
   /**
    * Receives that are posted: 1 to the endpoint's `maxRecvDtos`; default 16, or that if it is less.
@@ -212,7 +212,7 @@ class Subscription implements Receiver {
       this.failed(event);
       return;
     }
-    // An RDMA write that tells of itself has its bytes elsewhere.
+    // An RDMA write with immediate has its bytes in other memory.
     const length = event.operation === DatDto.RECV_IMMED ? 0 : event.transferredLength;
     if (lent) {
       subscriber.next(new Received(event, buffer.bytes.subarray(0, length), buffer));

@@ -17,7 +17,7 @@ import type { DatError } from '../errors/index.js';
 import { ANYTHING, FUNCTION, kindOf, oneOf, optional } from '../spi/checks/index.js';
 import { apart } from './run-outside-upcall.js';
 
-/** How upcalls are made. */
+/** Options for upcalls. */
 export interface UpcallsOptions {
   /**
    * ONE: one upcall at a time, as `concatMap`. MANY: up to `limit`, as `mergeMap`. NOTIFY: a call
@@ -33,14 +33,14 @@ export interface UpcallsOptions {
    */
   readonly pending?: PendingChoice;
   /**
-   * true: no upcall starts any more (DISABLE), events stay in the dispatcher, and `dequeue()` has
-   * them. false: upcalls start again, by `pending`. It need not say anything; its error is the
-   * stream's, and its end leaves things as they are.
+   * true: no more upcalls start (DISABLE); events stay in the dispatcher, for `dequeue()`. false:
+   * upcalls start again, by `pending`. It need not emit. Its error is the stream's, and its end
+   * changes nothing.
    */
   readonly paused$?: Observable<boolean>;
   /**
-   * Told why a pause could not end: events wait and `pending` is `refuse`, or something else takes
-   * the events (DAT_INVALID_STATE). The pause goes on, until `paused$` says false once more.
+   * Called when a pause cannot end: events are queued and `pending` is `refuse`, or something else
+   * takes the events (DAT_INVALID_STATE). The pause lasts until `paused$` emits false again.
    * Without it, that is the error of the stream.
    */
   readonly refused?: (error: DatError) => void;
@@ -49,9 +49,9 @@ export interface UpcallsOptions {
 /** Result of `upcalls`. */
 export interface Upcalls<T> extends Observable<T> {
   /**
-   * Resolves when a subscription is over, and the upcalls that were in progress then have ended
-   * (TEARDOWN); of the present subscription, or else of the one that was last or will be first.
-   * Taken in a handler, also behind an `await`, it does not wait for that upcall.
+   * Resolves when a subscription is over and the upcalls in progress then have ended (TEARDOWN):
+   * for the present subscription, or else the last or the first one. Called in a handler, also
+   * after an `await`, it does not wait for that upcall.
    */
   readonly torndown: Promise<void>;
 }
@@ -67,12 +67,11 @@ type AnyHandler<T> = (event: never, upcall: Upcall) => T | PromiseLike<T>;
  * queued between the two, however long a handler takes.
  *
  * Errors that a handler throws, or rejects with, go to `ia.async$` as in DAT, and later events
- * still
- * come. The stream completes when the dispatcher is freed, or when something else sets TEARDOWN or
- * another handler (`upcall.teardown()`, `evd.modifyUpcall`), after the upcalls in progress. It
- * errors with DatError: DAT_INVALID_STATE when something else takes the events (another subscriber:
- * use `share()`) or `pending` is `refuse` and events wait; DAT_INVALID_HANDLE when the dispatcher
- * has been freed.
+ * still come. The stream completes when the dispatcher is freed, or when something else sets
+ * TEARDOWN or another handler (`upcall.teardown()`, `evd.modifyUpcall`), after the upcalls in
+ * progress. It errors with DatError: DAT_INVALID_STATE when something else takes the events
+ * (another subscriber: use `share()`) or `pending` is `refuse` and events wait; DAT_INVALID_HANDLE
+ * when the dispatcher has been freed.
  * @param handler gets the event (none under NOTIFY) and its upcall; an upcall is in progress until
  * the promise that its handler returns has settled
  * @throws DatError DAT_INVALID_PARAMETER
@@ -148,7 +147,7 @@ class Run<T> implements UpcallLessee {
     private readonly subscriber: Subscriber<T>,
   ) {}
 
-  /** @throws DatError what keeps it from beginning */
+  /** @throws DatError the reason why it cannot begin */
   begin(): void {
     const { evd, subscriber, options } = this;
     const pauses = options.paused$?.subscribe({
@@ -178,7 +177,7 @@ class Run<T> implements UpcallLessee {
       this.isPaused = wanted;
       return;
     }
-    // The end is on its way.
+    // The stream is about to end.
     if (!this.evd.hasLeased(this)) return;
     if (wanted) this.evd.modifyUpcall('DISABLE', this.call);
     else if (!this.resumed()) return;

@@ -1,4 +1,4 @@
-/** A bounded queue of things that arrive, taken by one subscriber. */
+/** A bounded queue of values for one subscriber. */
 import { Observable, type Subscriber } from 'rxjs';
 import { DatError } from '../errors/index.js';
 import type { Scheduler } from '../spi/index.js';
@@ -46,7 +46,7 @@ export class Inbox<T> {
     };
   });
 
-  /** From the pump. False when there is no room: it is dropped. */
+  /** Called from the pump. False when there is no room: the value is dropped. */
   push(item: T): boolean {
     if (this.completed || this.waiting.length >= this.limit) return false;
     this.waiting.push(item);
@@ -54,7 +54,7 @@ export class Inbox<T> {
     return true;
   }
 
-  /** Nothing comes any more; what waits is dropped. Not from inside a call of the consumer's. */
+  /** Ends the stream; drops queued values. Not from inside a call of the consumer's. */
   complete(): void {
     this.completed = true;
     this.waiting.length = 0;
@@ -70,7 +70,7 @@ export class Inbox<T> {
     });
   }
 
-  /** As far as handlers have time in this turn. */
+  /** Delivers as long as handlers have time in this turn. */
   private drainNow(): void {
     while (this.subscriber !== undefined && this.waiting.length > 0) {
       if (!this.scheduler.mayStart()) {

@@ -1,4 +1,4 @@
-/** The DAT API lived in as streams. */
+/** The DAT API as streams. */
 export type { EventStream, NotificationStream } from './event-stream.js';
 export { Inbox } from './inbox.js';
 export { PresentValue } from './present-value.js';

@@ -1,20 +1,20 @@
-/** A value that changes, as an Observable that begins with the present one. */
+/** A changing value, as an Observable that begins with the present one. */
 import { Observable, type Subscriber } from 'rxjs';
 import type { Scheduler } from '../spi/index.js';
 
 /**
- * Subscribers hear of changes from the pump, never from inside the call that made them: each gets
- * every value once, in order, the present one first.
+ * Subscribers get changes from the pump, never from inside the call that made them. Each gets every
+ * value once, in order, the present one first.
  */
 export class PresentValue<T> {
-  /** There from the first subscriber on: most values have none. */
+  /** Created for the first subscriber: most values have none. */
   private subscribers: Set<Subscriber<T>> | undefined = undefined;
   private completed = false;
 
   constructor(
     private value: T,
     private readonly scheduler: Scheduler,
-    /** Told when the first subscriber comes, and when the last has gone. */
+    /** Called when the first subscriber comes, and when the last has left. */
     private readonly onWatched: (isWatched: boolean) => void = () => undefined,
   ) {}
 

@@ -1,12 +1,12 @@
 /**
  * The announcement: the first bytes of the private data of a connection request and of its answer.
- * Each side says which versions it speaks and what it has posted for the other one to fill.
+ * Each side announces the versions that it supports, and the receives that it has posted.
  */
 import { checkInteger } from '../../spi/checks/index.js';
 import { emit, layout, parse, uint } from './field-table.js';
 import { breach } from './protocol-error.js';
 
-/** The versions of the protocol that are spoken here: the lowest, and the highest. */
+/** The supported versions of the protocol: the lowest, and the highest. */
 export const CHANNEL_VERSIONS = { lowest: 1, highest: 1 } as const;
 
 export const ANNOUNCEMENT_BYTES = 20;
@@ -59,7 +59,7 @@ export function announcementOf(limits: ChannelLimits): Uint8Array {
 }
 
 export interface Announced extends ChannelLimits {
-  /** The highest version that both sides speak. */
+  /** The highest version that both sides support. */
   readonly version: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A channel over a connection: messages of any length, and credits, so that a side that is slow
- * holds the other one up without an RNR NAK. The protocol is in docs/channel.md.
+ * A channel over a connection: messages of any length, and credits. A slow side makes the other one
+ * wait without an RNR NAK. The protocol is in docs/channel.md.
  */
 import { BYTES, checkValue, instanceOf, kindOf, showAs } from '../../spi/checks/index.js';
 import { BufferPool } from '../buffer-pool.js';
@@ -21,7 +21,7 @@ import { type FrameBuffer, Receiver } from './receiver.js';
 import { type FramePort, type OutgoingMessage, Sender } from './sender.js';
 import { ChannelSession } from './session.js';
 
-/** Frames posted at a time; what follows waits for a completion. */
+/** Frames posted at a time; the rest waits for a completion. */
 const MOST_IN_FLIGHT = 32;
 const CLOSE_TIMEOUT_MS = 5000;
 
@@ -52,7 +52,7 @@ interface Ending {
 
 /**
  * Made by `channel`. Messages arrive whole and in order, each once. It lasts as long as its
- * connection, which is its own: `conn.send` and `conn.receive` are not to be used besides.
+ * connection, and owns it: do not use `conn.send` and `conn.receive` besides.
  */
 export class Channel implements AsyncIterable<Uint8Array> {
   static {
@@ -69,7 +69,7 @@ export class Channel implements AsyncIterable<Uint8Array> {
     });
   }
 
-  /** The version of the protocol that both sides speak. */
+  /** The version of the protocol in use. */
   readonly version: number;
   private readonly session: ChannelSession<OutgoingMessage>;
   private readonly sender: Sender;
@@ -100,14 +100,14 @@ export class Channel implements AsyncIterable<Uint8Array> {
     return this.peer.maxMessageBytes;
   }
 
-  /** Messages can be sent. */
+  /** True while messages can be sent. */
   get isOpen(): boolean {
     return this.endedBy === undefined && this.session.departures.isOpen;
   }
 
   /**
    * Sends a message; resolves when the peer has all of it. Without credits it waits until the peer
-   * takes messages, behind those sent before.
+   * takes messages, behind messages sent earlier.
    * @param data bytes, or pieces of the message in order; they must stay as they are until then
    * @param options a wait that ends early says whether the message may arrive; if not, nothing of
    * it does
@@ -130,8 +130,8 @@ export class Channel implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * The oldest message not taken, or the next: bytes of the consumer's own. Messages that
-   * have come whole before the end of the connection can be received after it.
+   * The oldest message not taken, or the next: bytes of the consumer's own. Messages that arrived
+   * whole before the end of the connection can be received after it.
    * @throws FlowError, as a rejection: DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL, without losing a
    * message; DAT_CONN_ENDED when the peer sends no more; the end of the connection
    */
@@ -159,14 +159,14 @@ export class Channel implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** No more messages come, and nothing is wrong: the peer has ended, or this side has closed. */
+  /** True for an orderly end: the peer has ended, or this side has closed. */
   get hasEnded(): boolean {
     return this.receiver.isOver || this.closing !== undefined;
   }
 
   /**
-   * Sends no more: the peer's iteration ends behind the last message. Messages still come. Resolves
-   * when the peer has been told.
+   * Ends sending: the peer's iteration ends after the last message. Messages can still be received.
+   * Resolves when the peer has the end.
    * @throws FlowError, as a rejection: DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL; the end of the
    * connection
    */
@@ -177,9 +177,9 @@ export class Channel implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Ends the channel and its connection: what has been sent leaves first, messages that nothing has
-   * taken are dropped, receives end with DAT_CONN_CLOSED. Resolves when it is over; again, with the
-   * first.
+   * Ends the channel and its connection. Sends pending messages first, drops received ones that
+   * nothing has taken, and ends receives with DAT_CONN_CLOSED. Resolves when it is done; later
+   * calls resolve with the first.
    * @param options after `timeoutMs` (default 5000), or when `signal` fires, it ends at once
    * @throws FlowError DAT_INVALID_PARAMETER alone
    */
@@ -227,7 +227,7 @@ export class Channel implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** The connection has ended, or must. */
+  /** Handles the end of the connection, or an error that must end it. */
   private fail(cause: Error): void {
     if (this.endedBy !== undefined) return;
     const isBreach = cause instanceof ChannelProtocolError;
@@ -301,7 +301,7 @@ function announcedBy(operation: string, conn: Connection): Announced {
   }
 }
 
-/** The private data that the peer's consumer has sent along, behind the announcement. */
+/** The peer consumer's private data, behind the announcement. */
 export function peerPrivateDataOf(conn: Connection): Uint8Array {
   return conn.peerPrivateData.subarray(ANNOUNCEMENT_BYTES);
 }

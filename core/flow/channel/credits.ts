@@ -24,13 +24,13 @@ export const RESERVED_BUFFERS = 1;
 export class Credits {
   /** Receives of the peer that a message may go into. */
   available: number;
-  /** The receive that the peer has reserved is free, as far as is known. */
+  /** The peer's reserved receive is free, as far as this side knows. */
   reservedIsHere = true;
-  /** Receives posted again that the peer has not been told of. */
+  /** Receives posted again and not yet reported to the peer. */
   owed = 0;
-  /** A CREDIT frame has come that the peer has not been told of. */
+  /** A CREDIT frame of the peer that is not yet reported back. */
   private peerReservedIsOut = false;
-  /** And the receive that it was in has been posted again: the next frame tells. */
+  /** Its receive has been posted again: the next frame reports that. */
   private updateIsOwed = false;
   /** Credits that the peer has: those granted, minus the frames received. */
   private peerAvailable: number;
@@ -45,7 +45,9 @@ export class Credits {
     this.dueAt = Math.max(1, this.peerAvailable >>> 1);
   }
 
-  /** Half of the receives wait to be told of; or the peer can send nothing until it is told. */
+  /**
+   * True if half of the receives are to be reported, or the peer can send nothing until they are.
+   */
   get areDue(): boolean {
     return this.owed >= this.dueAt || (this.owed > 0 && this.peerAvailable === 0);
   }
@@ -56,7 +58,7 @@ export class Credits {
       : this.reservedIsHere && this.areDue;
   }
 
-  /** A frame leaves: it takes a credit, and all that is owed along. */
+  /** Counts a frame that is sent: it takes a credit, and carries all credits that are due. */
   spend(kind: FrameKind): Pick<FrameFields, 'updates' | 'credits'> {
     assert(this.maySend(kind), 'a frame is sent with a credit', kind);
     if (FRAME_KINDS[kind].takes === 'message') this.available--;
@@ -71,7 +73,7 @@ export class Credits {
   }
 
   /**
-   * A frame has come.
+   * Counts a frame that arrived.
    * @throws ChannelProtocolError when the peer had no credit for it, or grants what cannot be
    */
   arrived(kind: FrameKind, { updates, credits }: FrameFields): void {
@@ -91,7 +93,7 @@ export class Credits {
     if (updates > 0) this.reservedIsHere = true;
   }
 
-  /** The receive that a frame of the peer was in has been posted again. */
+  /** The receive of a frame of the peer has been posted again. */
   posted(kind: FrameKind): void {
     if (FRAME_KINDS[kind].takes === 'message') this.owed++;
     else this.updateIsOwed = true;

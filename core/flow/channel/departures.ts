@@ -1,12 +1,12 @@
-/** Messages on their way out, in order, and how each is cut into frames. */
+/** Messages to be sent, in order, and how each is cut into frames. */
 import { assert } from '../../spi/checks/index.js';
 import { Fifo } from './fifo.js';
 import { FRAME_HEADER_BYTES, type FrameKind } from './frame.js';
 
-/** A message that leaves; its bytes are its maker's business. */
+/** A message to be sent. Its owner keeps the bytes. */
 export interface Departing {
   readonly lengthBytes: number;
-  /** Bytes of it that are in frames that have left. */
+  /** Bytes of it in frames that have been sent. */
   sentBytes: number;
   stage: DepartingStage;
 }
@@ -22,7 +22,7 @@ export interface Departing {
  */
 export type DepartingStage = 'WAITING' | 'BEGUN' | 'ABANDONED' | 'GONE' | 'VOID';
 
-/** The next stage of a message that is given up. */
+/** The next stage of a cancelled message. */
 const GIVEN_UP: Readonly<Record<DepartingStage, DepartingStage>> = {
   WAITING: 'VOID',
   BEGUN: 'ABANDONED',
@@ -31,19 +31,19 @@ const GIVEN_UP: Readonly<Record<DepartingStage, DepartingStage>> = {
   VOID: 'VOID',
 };
 
-/** A frame that may leave when there is a credit for it. */
+/** A frame that can be sent when there is a credit for it. */
 export interface NextFrame<M> {
   readonly kind: Exclude<FrameKind, 'CREDIT'>;
-  /** The message that it is of; of an END frame none. */
+  /** The message of the frame; undefined for an END frame. */
   readonly message: M | undefined;
-  /** Where the payload begins in the message, and its length. */
+  /** Place of the payload in the message, and its length. */
   readonly offsetBytes: number;
   readonly payloadBytes: number;
 }
 
 export class Departures<M extends Departing> {
   private readonly messages = new Fifo<M>();
-  /** END: not asked for, asked for, sent. */
+  /** State of END: not requested, requested, sent. */
   private end: 'OPEN' | 'ENDING' | 'ENDED' = 'OPEN';
   private readonly payloadBytes: number;
 
@@ -60,7 +60,7 @@ export class Departures<M extends Departing> {
     return this.end === 'ENDED';
   }
 
-  /** A new message, behind the others. */
+  /** Adds a message behind the others. */
   add(message: M): void {
     assert(this.isOpen, 'no message follows the end');
     this.messages.push(message);
@@ -70,7 +70,7 @@ export class Departures<M extends Departing> {
     message.stage = GIVEN_UP[message.stage];
   }
 
-  /** END follows the last message. */
+  /** Sends END after the last message. */
   finish(): void {
     if (this.end === 'OPEN') this.end = 'ENDING';
   }
@@ -102,12 +102,12 @@ export class Departures<M extends Departing> {
     if (message.stage !== 'BEGUN') this.messages.shift();
   }
 
-  /** Takes out what has not left: the connection has ended. */
+  /** Removes all messages that have not been sent: the connection has ended. */
   drain(): M[] {
     return this.messages.drain();
   }
 
-  /** The oldest message; those that are void are gone. */
+  /** The oldest message, after removing those that are VOID. */
   private head(): M | undefined {
     while (this.messages.first?.stage === 'VOID') this.messages.shift();
     return this.messages.first;

@@ -1,6 +1,6 @@
 /**
- * A channel as a stream of bytes: node:stream's Duplex. What is written at once is a message, but
- * where messages begin and end is not told to the reader.
+ * A channel as a stream of bytes: node:stream's Duplex. Each write is a message, but the reader
+ * does not see message boundaries.
  */
 import { leaveUnhandled } from '../../spi/index.js';
 import { Duplex } from 'node:stream';
@@ -37,7 +37,7 @@ async function readNext(channel: Channel, stream: Duplex): Promise<void> {
   }
 }
 
-/** The channel's own, and only, reader and writer from now on. Destroying it closes the channel. */
+/** The only reader and writer of the channel from now on. Destroying it closes the channel. */
 export function toDuplex(channel: Channel): Duplex {
   return new Duplex({
     read() {

@@ -1,4 +1,4 @@
-/** Frames: what one SEND of a channel carries. A header, and a piece of a message or nothing. */
+/** Frames: the content of one SEND of a channel. A header, and a piece of a message or nothing. */
 import { emit, layout, parse, uint, type Values } from './field-table.js';
 import { breach } from './protocol-error.js';
 
@@ -7,15 +7,15 @@ export const FRAME_HEADER_BYTES = 8;
 /** The class of posted receives that a frame goes into. */
 export type CreditClass = 'message' | 'reserved';
 
-/** The kinds of frames: their number on the wire, what they take, and what they carry. */
+/** The kinds of frames: number on the wire, credit class, and payload. */
 export const FRAME_KINDS = {
   /** A message, or a piece of one. */
   MESSAGE: { number: 1, takes: 'message', carries: true },
-  /** The message that has begun is given up: what has come of it is void. */
+  /** The message that has begun is cancelled: the peer drops what it has of it. */
   ABANDON: { number: 2, takes: 'message', carries: false },
   /** No more messages come from this side. */
   END: { number: 3, takes: 'message', carries: false },
-  /** Nothing but what every header says: how many receives have been posted again. */
+  /** Only the common header: the number of receives that have been posted again. */
   CREDIT: { number: 4, takes: 'reserved', carries: false },
 } as const satisfies Readonly<
   Record<string, { number: number; takes: CreditClass; carries: boolean }>
@@ -28,7 +28,7 @@ const NAME_BY_NUMBER: readonly (FrameKind | undefined)[] = [undefined, ...KIND_N
 
 const FRAME = layout('frame', FRAME_HEADER_BYTES, {
   kind: uint(0, 1, 1, KIND_NAMES.length),
-  /** CREDIT frames that have come since the frame before: what gives the reserved credit back. */
+  /** CREDIT frames received since the frame before: they give the reserved credit back. */
   updates: uint(1, 1, 0, 1),
   /** Receives for messages that were posted again since the frame before. */
   credits: uint(2, 2),
@@ -49,7 +49,7 @@ export function emitFrame(header: FrameHeader, data: Uint8Array): void {
 }
 
 /**
- * A frame as it stands alone; whether it may come now is for `Arrivals` and `Credits` to say.
+ * Checks a frame by itself. `Arrivals` and `Credits` check whether it may come now.
  * @throws ChannelProtocolError naming field, value and limit
  */
 export function parseFrame(data: Uint8Array): FrameHeader {

@@ -1,6 +1,6 @@
 /**
- * Receives the messages of a channel. Frames stay in the receives that they came in until a message
- * is asked for: that is the backpressure. What is handed over is a copy, the consumer's own.
+ * Receives the messages of a channel. Frames stay in their receives until a message is asked for:
+ * that is the backpressure. The consumer gets a copy of its own.
  */
 import type { Message } from '../message.js';
 import { type EndError, type WaitHost, type WaitOptions, Waits } from '../wait.js';
@@ -17,7 +17,7 @@ interface Arrived {
   readonly buffer: FrameBuffer;
 }
 
-/** A message of which not all frames have been taken out of their receives. */
+/** A message with frames still in their receives. */
 interface Assembly {
   readonly bytes: Uint8Array;
   filledBytes: number;
@@ -27,7 +27,7 @@ export class Receiver {
   private readonly takers: Waits<Uint8Array>;
   private readonly frames = new Fifo<Arrived>();
   private assembly: Assembly | undefined = undefined;
-  /** Nothing comes behind the frames that are here. */
+  /** Set when nothing comes after the frames that are here. */
   private last: EndError | undefined = undefined;
   /** Everything has been taken, or dropped. */
   private ended: EndError | undefined = undefined;
@@ -46,12 +46,12 @@ export class Receiver {
     this.takers = new Waits(host);
   }
 
-  /** Frames that wait to be taken. */
+  /** Frames not taken yet. */
   get waiting(): number {
     return this.frames.length;
   }
 
-  /** The peer has said that no more messages come, and all have been taken. */
+  /** True if the peer sends no more messages, and all have been taken. */
   get isOver(): boolean {
     return this.ended === this.peerEnds;
   }
@@ -90,7 +90,7 @@ export class Receiver {
     this.deliver();
   }
 
-  /** A frame that is refused leaves its receive to the connection, whose memory goes back whole. */
+  /** A refused frame leaves its receive to the connection, which frees its memory as a whole. */
   private headerOf(buffer: FrameBuffer): FrameHeader {
     try {
       return this.session.arrived(buffer.bytes);
@@ -100,7 +100,7 @@ export class Receiver {
     }
   }
 
-  /** Takes frames out of their receives, as far as something waits for a message. */
+  /** Takes frames out of their receives, as long as a call waits for a message. */
   private deliver(): void {
     let [posted, first] = [false, this.frames.first];
     while (first !== undefined && this.mayTake(first)) {

@@ -29,7 +29,7 @@ export interface FramePort {
   send(frame: LmrSegment): Promise<void>;
 }
 
-/** A message under way, and the promise of its sender. */
+/** A message being sent, and the promise of its sender. */
 export class OutgoingMessage implements Departing, WaitOwner<void> {
   sentBytes = 0;
   stage: DepartingStage = 'WAITING';
@@ -57,7 +57,7 @@ export class OutgoingMessage implements Departing, WaitOwner<void> {
     return STILL[this.stage];
   }
 
-  /** Its promise ends, unless it has. */
+  /** Settles its promise, unless it is settled. */
   settle(error?: Error): void {
     if (!this.awaited) return;
     this.awaited = false;
@@ -113,7 +113,7 @@ export class Sender {
     return this.underWay.size;
   }
 
-  /** Bytes are copied frame by frame, as they leave. Not to be called after `end`. */
+  /** Bytes are copied frame by frame, when each is sent. Not to be called after `end`. */
   send(
     operation: string,
     parts: readonly Uint8Array[],
@@ -129,7 +129,7 @@ export class Sender {
     return wait.promise;
   }
 
-  /** No message follows: resolves when the peer has all of them, and knows that they were all. */
+  /** Ends sending. Resolves when the peer has all messages, and knows that they were all. */
   finish(operation: string, options: WaitOptions): Promise<void> {
     this.session.departures.finish();
     if (this.endIsSent) return Promise.resolve();
@@ -139,7 +139,7 @@ export class Sender {
     return over;
   }
 
-  /** Posts what may leave. To be called when there is something to send, or credits have come. */
+  /** Posts frames that can be sent. Call it when there is something to send, or for new credits. */
   pump(): void {
     while (this.ended === undefined && this.inFlight < this.pool.maxBuffers) {
       try {
@@ -157,7 +157,7 @@ export class Sender {
     }
   }
 
-  /** The connection has ended: so do all promises, and the buffers go when nothing is posted. */
+  /** Ends all promises with the connection. Buffers are freed when nothing is posted. */
   end(errorOf: EndError): void {
     if (this.ended !== undefined) return;
     this.ended = errorOf;
@@ -211,7 +211,7 @@ export class Sender {
     else this.closePool();
   }
 
-  /** Forgets a message of which nothing is left to do. */
+  /** Forgets a finished message. */
   private drop(message: OutgoingMessage): void {
     const isOver = message.stage === 'GONE' || message.stage === 'VOID';
     if (isOver && message.inFlight === 0) this.underWay.delete(message);

@@ -1,6 +1,6 @@
 /**
- * One side of a channel, without a connection: it says which frame leaves next and judges those
- * that come. It has no bytes of messages, no promises, no time: what holds them drives it so.
+ * One side of a channel, without a connection. It chooses the frame to send next, and checks frames
+ * that arrive. It has no bytes of messages, no promises and no time. Its owner calls:
  *
  *     send, giveUp, finish      the consumer's
  *     next                      while the connection has room: the frame to post, if any
@@ -88,8 +88,8 @@ export class ChannelSession<M extends Departing = Departing> {
   }
 
   /**
-   * The frame to post next, in this order: what the consumer sends, and, where nothing of that can
-   * leave, credits that are due. It counts as sent. Undefined: nothing may leave now.
+   * The frame to post next: first of the consumer's messages, else credits that are due. It counts
+   * as sent. Undefined: nothing can be sent now.
    */
   next(): DepartingFrame<M> | undefined {
     const { credits, departures } = this;
@@ -116,7 +116,7 @@ export class ChannelSession<M extends Departing = Departing> {
   }
 
   /**
-   * A frame has come.
+   * Handles a frame that arrived.
    * @throws ChannelProtocolError when the peer breaks the protocol: the connection is to end
    */
   arrived(data: Uint8Array): FrameHeader {
@@ -126,7 +126,7 @@ export class ChannelSession<M extends Departing = Departing> {
     return header;
   }
 
-  /** The receive that a frame of this kind was in has been posted again. */
+  /** The receive of a frame of this kind has been posted again. */
   posted(kind: FrameKind): void {
     this.credits.posted(kind);
   }

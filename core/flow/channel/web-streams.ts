@@ -7,7 +7,7 @@ export interface WebStreams {
 }
 
 /**
- * The channel's own, and only, reader and writer from now on. Closing `writable` ends this side's
+ * The only reader and writer of the channel from now on. Closing `writable` ends this side's
  * messages; cancelling `readable` or aborting `writable` closes the channel.
  */
 export function toWebStreams(channel: Channel): WebStreams {
@@ -23,7 +23,7 @@ export function toWebStreams(channel: Channel): WebStreams {
       },
       cancel: () => channel.close(),
     },
-    // A message is taken when it is asked for, and not before.
+    // Takes a message only when the reader asks for one.
     { highWaterMark: 0 },
   );
   const writable = new WritableStream<Uint8Array>({
