@@ -1,4 +1,4 @@
-/** SpiError → DatError, by the table of errno.ts. */
+/** SpiError → DatError, by the table below. */
 import { isSpiError } from '../spi/errors/consumer-errors.js';
 import type { SpiErrorCode } from '../spi/index.js';
 import type { DatSubtype, DatType } from './dat/codes.js';
@@ -47,7 +47,7 @@ export interface SpiErrorContext {
 const MISTAKE = 'a mistake in a provider, a module or dapl: `cause` has its stack';
 
 /**
- * The DatError for whatever an SPI call threw. A DatError passes through; what is neither becomes
+ * The DatError for an error of an SPI call. A DatError passes through; an unknown error becomes
  * DAT_INTERNAL_ERROR. The original is the `cause`.
  */
 export function toDatError(error: unknown, context: SpiErrorContext): DatError {
@@ -67,7 +67,7 @@ export function toDatError(error: unknown, context: SpiErrorContext): DatError {
   });
 }
 
-/** Runs an SPI call and turns what it throws into a DatError. */
+/** Runs an SPI call and turns its errors into DatErrors. */
 export function spiCall<T>(context: SpiErrorContext, call: () => T): T {
   try {
     return call();

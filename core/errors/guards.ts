@@ -68,7 +68,7 @@ export function checkParameter(
   if (!holds) throw invalid(operation, position, name, value, expected);
 }
 
-/** An integer from `min` to `max`; on hot paths, so nothing is made unless it is wrong. */
+/** Checks for an integer from `min` to `max`. For hot paths: allocates only on failure. */
 export function checkInteger(
   operation: string,
   position: number,
@@ -81,7 +81,7 @@ export function checkInteger(
   throw invalid(operation, position, name, value, integerText(min, max));
 }
 
-/** On hot paths, as `checkInteger`. */
+/** For hot paths, as `checkInteger`. */
 export function checkU64(
   operation: string,
   position: number,
@@ -126,7 +126,7 @@ export function checkOptions(
   checkNames(value, known, refusalAt(operation, position));
 }
 
-/** An options object without unknown keys, its values as the table says. */
+/** Checks for an options object without unknown keys, and its values by the table. */
 export function checkFields<T extends object>(
   operation: string,
   position: number,
@@ -153,7 +153,7 @@ export function checkPrivateData(
   throw invalidArgument(operation, position - 1, message, value.length);
 }
 
-/** Options of a query of counters: whether they begin again at 0. */
+/** Checks the options of a query of counters. */
 export function checkReset(operation: string, options: { readonly reset?: boolean }): boolean {
   checkOptions(operation, 4, options, ['reset']);
   const { reset = false } = options;

@@ -1,4 +1,4 @@
-/** Return codes in words (dat_strerror). */
+/** Describes return codes (dat_strerror). */
 import { show } from '../spi/checks/index.js';
 import { type DatSubtype, type DatType, decodeReturnCode, describeCode } from './dat/codes.js';
 import { DatError } from './dat/dat-error.js';
@@ -8,13 +8,13 @@ export interface DatErrorText {
   readonly major: DatType | 'DAT_SUCCESS';
   /** Name of the subtype: `DAT_INVALID_STATE_EP_UNCONNECTED`. */
   readonly minor: DatSubtype | 'DAT_NO_SUBTYPE';
-  /** One line on both. */
+  /** Both in one line. */
   readonly text: string;
 }
 
 /**
- * The names and the meaning of a numeric return code; of an error that was thrown, see
- * `DatError.code`, `subtype` and `message`.
+ * The names and the meaning of a numeric return code. For a thrown error, see `DatError.code`,
+ * `subtype` and `message`.
  * @param returnCode with or without its class bit
  * @throws DatError DAT_INVALID_PARAMETER for a number that is no return code
  */

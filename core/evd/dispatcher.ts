@@ -1,5 +1,5 @@
 /**
- * The pump of an EVD: hands events to what takes them, then arms the completion queue and looks
+ * The pump of an EVD. It hands events to their consumer, then arms the completion queue and looks
  * once more. It runs from the scheduler and from the device's notification, never from inside a
  * call of the consumer.
  */
@@ -16,32 +16,32 @@ import type { Waiting } from './queue/waiter.js';
 
 /** The owner of the pump. */
 export interface PumpListener {
-  /** The EVD, as its CNO is told of it. */
+  /** The EVD, for its CNO. */
   readonly evd: EventNotifier;
   /** Reports an error that no consumer call would return. */
   unreadable(cause: unknown): void;
 }
 
 /**
- * Events handed over in one turn, so that a busy EVD does not keep packets from being served; fewer
- * where handlers have had their time.
+ * Events handed over in one turn, so that a busy EVD does not delay packets; fewer when handlers
+ * have used up their time.
  */
 const BURST = 256;
 
 export class Dispatcher {
   waiter: Waiting | undefined;
-  /** An iteration is under way, whether or not it waits just now. */
+  /** True during an iteration, even between its waits. */
   iterating = false;
   sink: EventSink | undefined;
   configuration: EvdConfiguration = 'THRESHOLD';
-  /** Connect EVDs that want to know of failed completions here. */
+  /** Connect EVDs that must learn of failed completions here. */
   watchers = 0;
-  /** Endpoints that wait for their completions whether or not anybody takes events. */
+  /** Endpoints that need their completions even if nothing takes events. */
   holders = 0;
-  /** Told of new events while nothing takes them. */
+  /** Notified of new events while nothing takes them. */
   cno: Cno | undefined;
   private open = true;
-  /** Something that waits has called for attention, and the present taker has not been told. */
+  /** A queued event has been announced, and the present consumer does not know yet. */
   private noticed = false;
   /** True during the scan after arming, or after a notification. */
   private looking = false;
@@ -72,7 +72,7 @@ export class Dispatcher {
     return this.watchers > 0 ? Want.SOLICITED_OR_FAILED : Want.NOTHING;
   }
 
-  /** Something may have to be done: run the pump soon. */
+  /** Runs the pump soon: there may be work. */
   kick(): void {
     if (this.pumping) this.again = true;
     else if (!this.scheduled && this.open) {
@@ -81,7 +81,7 @@ export class Dispatcher {
     }
   }
 
-  /** Something new is in the queue. */
+  /** A new event is queued. */
   arrived(notice: Notice): void {
     if (notice >= this.audible) this.alert();
   }
@@ -99,12 +99,12 @@ export class Dispatcher {
     this.run(this.isSolicited);
   }
 
-  /** Arms if need be, and looks once more; what that finds is handed over by the pump. */
+  /** Arms if needed, and looks once more; the pump hands over any new events. */
   armAndLook(): void {
     if (this.arm?.request(this.want) === true) this.look();
   }
 
-  /** Something else takes the events now, or nothing: the CNO may have to hear of what waits. */
+  /** The consumer of events has changed or left: the CNO may need to hear of queued events. */
   takerChanged(): void {
     if (this.cno === undefined || !this.open) return;
     this.armAndLook();
@@ -116,12 +116,12 @@ export class Dispatcher {
     this.arm?.request(this.nextByConfiguration);
   }
 
-  /** Nothing is handed over any more. */
+  /** Stops handing over events. */
   close(): void {
     this.open = false;
   }
 
-  /** Only solicited and failed completions notify. */
+  /** True if only solicited and failed completions notify. */
   private get isSolicited(): boolean {
     return EVD_CONFIGURATIONS[this.configuration].solicited;
   }
@@ -135,12 +135,12 @@ export class Dispatcher {
     return this.upcalls.gate.wantsNext || this.cnoWants;
   }
 
-  /** A CNO hears of events that nothing takes, while the EVD is ENABLED. */
+  /** Notifies the CNO of events without a consumer, while the EVD is ENABLED. */
   private get cnoWants(): boolean {
     return this.cno !== undefined && !this.upcalls.gate.blocked && this.taker === 'none';
   }
 
-  /** The least notice that is heard. */
+  /** The lowest level that notifies. */
   private get audible(): Notice {
     if (!this.isSolicited) return Notice.UNSOLICITED;
     return this.looking ? Notice.UNKNOWN : Notice.ALWAYS;
@@ -152,7 +152,7 @@ export class Dispatcher {
     this.looking = false;
   }
 
-  /** The completion that the device notifies of may have been seen, and not known as solicited. */
+  /** The notified completion may have been seen already, without knowing that it is solicited. */
   private findSolicited(): void {
     this.look();
     if (this.store.pending > 0 && !this.store.reportsSolicited) this.alert();
@@ -160,11 +160,11 @@ export class Dispatcher {
 
   private readonly runScheduled = (): void => {
     this.scheduled = false;
-    // The EVD may have been freed since: its completion queue is no more.
+    // The EVD may have been freed since, with its completion queue.
     if (this.open) this.run(false);
   };
 
-  /** In no call of the consumer's: what fails would leave a waiter without a word. */
+  /** Runs outside any call of the consumer: an error would otherwise leave a waiter pending. */
   private run(mayBeSolicited: boolean): void {
     try {
       if (mayBeSolicited) this.findSolicited();
@@ -191,13 +191,13 @@ export class Dispatcher {
     }
   }
 
-  /** Nothing waits, so nothing calls for attention. */
+  /** Clears the announcement: no event is queued. */
   private clearAttention(): void {
     this.noticed = false;
     this.upcalls.gate.due = false;
   }
 
-  /** Hands over what may be handed over; returns what is left of the budget. */
+  /** Hands over events within the budget; returns the rest of it. */
   private serve(budget: number): number {
     if (!this.open) return budget;
     if (this.waiter !== undefined) return this.serveWaiter(this.waiter, budget);
@@ -216,7 +216,7 @@ export class Dispatcher {
     if (!this.noticed || this.store.pending < waiter.threshold) return budget;
     this.waiter = undefined;
     if (waiter.satisfy()) return budget - 1;
-    // The endpoints of what was counted have been freed meanwhile.
+    // The endpoints of the counted completions have been freed meanwhile.
     this.waiter = waiter;
     return budget;
   }

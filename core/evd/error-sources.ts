@@ -1,23 +1,23 @@
 /**
- * For an EVD of an endpoint: the other EVDs of the same endpoints, where a failed completion is
- * what the consumer may be waiting for here.
+ * The other EVDs of the same endpoints. A consumer waiting here may be waiting for a failed
+ * completion there.
  */
 
 /** The feeding side of such an EVD. */
 export interface ErrorSource {
-  /** Failed completions are to be taken in as they come (1), or not any more (-1). */
+  /** Starts (1) or stops (-1) taking in failed completions as they come. */
   watched(change: 1 | -1): void;
   /** Looks at its completion queue. */
   scan(): number;
 }
 
-/** Sources that a poll looks at when it has found nothing, of as many as there are. */
+/** Sources that an unsuccessful poll looks at, out of all of them. */
 const SOURCES_A_POLL = 16;
 
 export class ErrorSources {
-  /** How many endpoints have named each. */
+  /** Number of endpoints that have named each source. */
   private readonly counts = new Map<ErrorSource, number>();
-  /** Where polls go on to look. */
+  /** Where the next poll continues. */
   private round: Iterator<ErrorSource, undefined> = this.counts.keys();
   private vigilant = false;
 
@@ -33,14 +33,14 @@ export class ErrorSources {
     else if (this.counts.delete(source) && this.vigilant) source.watched(-1);
   }
 
-  /** Failures are watched for, or not. */
+  /** Starts or stops watching for failures. */
   watch(vigilant: boolean): void {
     if (vigilant === this.vigilant) return;
     this.vigilant = vigilant;
     for (const source of this.counts.keys()) source.watched(vigilant ? 1 : -1);
   }
 
-  /** For a poll that has found nothing: failures are taken in. Each poll looks at the next few. */
+  /** Takes in failures after an unsuccessful poll. Each poll looks at the next few sources. */
   look(): void {
     for (let left = Math.min(SOURCES_A_POLL, this.counts.size); left > 0; left--) {
       let { value } = this.round.next();

@@ -1,6 +1,6 @@
 /** Counters of an event dispatcher: those of DAT_EVD_COUNTERS that have an event here. */
 export const EVD_COUNTERS = [
-  /** `wait` calls; waits that had to wait, of iterations too. */
+  /** `wait` calls; waits that had to block, including those of iterations. */
   'wait',
   'waitBlocked',
   /** Notifications of the completion queue. */

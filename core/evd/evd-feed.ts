@@ -1,7 +1,6 @@
 /**
- * The feeding side of an EVD: what endpoints, service points and the interface adapter use. Those
- * of which there are thousands remember by themselves what they have added; for others a call
- * returns what undoes it.
+ * The feeding side of an EVD, for endpoints, service points and the interface adapter. Objects that
+ * number in thousands remember what they have added; for others a call returns its undo function.
  */
 import { DatError, spiCall } from '../errors/index.js';
 import type { CompletionQueue } from '../spi/index.js';
@@ -33,12 +32,12 @@ export class EvdFeed implements ErrorSource {
     return cq;
   }
 
-  /** Something feeds it. */
+  /** True if something feeds it. */
   get isInUse(): boolean {
     return this.users > 0;
   }
 
-  /** Something takes its events, or has asked for them: what is posted will be seen. */
+  /** True if something takes its events, or has asked for them: a posted event will be seen. */
   get isHeeded(): boolean {
     const { open, counts, dispatcher } = this.record;
     if (!open) return false;
@@ -46,19 +45,19 @@ export class EvdFeed implements ErrorSource {
     return taker !== 'none' || cno !== undefined || counts.get(EVD_COUNTER.DEQUEUE) > 0;
   }
 
-  /** The next event that is posted would be lost. */
+  /** True if the next posted event would be lost. */
   get isFull(): boolean {
     return this.record.store.full;
   }
 
-  /** Completions of a context that are still to be dequeued, of those scanned. */
+  /** Scanned completions of a context that are not dequeued yet. */
   left(context: number): number {
     return this.record.open ? this.record.store.left(context) : 0;
   }
 
   /**
-   * Queues an event; see EventPlace for where. Returns false when there was no room: the event is
-   * lost, and EVD_OVERFLOW with this EVD is on the asynchronous EVD.
+   * Queues an event at the place that EventPlace describes. Returns false when there was no room:
+   * the event is lost, and EVD_OVERFLOW with this EVD is on the asynchronous EVD.
    */
   post(event: PostedEvent, place: EventPlace = 'behind'): boolean {
     const { open, counts, store } = this.record;
@@ -72,8 +71,8 @@ export class EvdFeed implements ErrorSource {
   }
 
   /**
-   * Looks at the completion queue: endpoints see what has come (`onCompletion`). Returns how many
-   * new events the consumer may see.
+   * Looks at the completion queue and shows new completions to endpoints (`onCompletion`). Returns
+   * how many new events the consumer may see.
    */
   scan(): number {
     if (!this.record.open) return 0;
@@ -113,10 +112,10 @@ export class EvdFeed implements ErrorSource {
   }
 
   /**
-   * For an EVD of an endpoint: while a waiter, subscription or upcall takes its events, `source` (a
-   * DTO EVD of the same endpoint) is armed for failed completions even though nothing wants its
-   * events, so that the endpoint notices a failure and breaks without a dequeue. A poll that finds
-   * nothing looks there, too.
+   * For an EVD of an endpoint, with `source` a DTO EVD of the same endpoint. While a waiter,
+   * subscription or upcall takes its events, `source` is armed for failed completions even if
+   * nothing wants its events. So the endpoint notices a failure and breaks without a dequeue. A
+   * poll that finds nothing looks there, too.
    */
   addErrorSource(source: EvdFeed): void {
     if (source !== this) this.record.sources.add(source);
@@ -127,9 +126,9 @@ export class EvdFeed implements ErrorSource {
   }
 
   /**
-   * Takes completions in as they come, whether or not anybody wants the events: an endpoint that
-   * ends waits for its queues to run empty, and the consumer may never dequeue.
-   * @returns ends it; calling it again does nothing
+   * Takes completions in as they come, even if nothing wants the events: an endpoint that ends
+   * waits for its queues to run empty, and the consumer may never dequeue.
+   * @returns a function that stops it; calling it again does nothing
    */
   hold(): () => void {
     const { open, dispatcher } = this.record;
@@ -152,7 +151,7 @@ export class EvdFeed implements ErrorSource {
       spiCall({ operation: 'evd.reserve', value: needed }, () => store.resizeCq(needed));
       this.record.ringReplaced();
     }
-    // Last: a call that fails has made no room, and there is nothing to give back.
+    // Last, because a call that fails must not have reserved anything.
     this.reserved += entries;
   }
 
@@ -166,7 +165,7 @@ export class EvdFeed implements ErrorSource {
     return () => this.removeOverrunListener(listener);
   }
 
-  /** The completion queue has overrun: completions are lost, and what feeds it is broken. */
+  /** The completion queue has overrun: completions are lost, and endpoints that feed it break. */
   addOverrunListener(listener: OverrunListener): void {
     this.record.overrunListeners.add(listener);
   }
@@ -176,8 +175,8 @@ export class EvdFeed implements ErrorSource {
   }
 
   /**
-   * Failed completions are taken in as they come, whether or not anything wants the events.
-   * @returns ends it; calling it again does nothing
+   * Takes failed completions in as they come, even if nothing wants the events.
+   * @returns a function that stops it; calling it again does nothing
    */
   watchFailures(): () => void {
     this.watched(1);
@@ -228,7 +227,7 @@ export class EvdFeed implements ErrorSource {
   }
 
   /**
-   * Tells once of a run of lost events; the asynchronous EVD itself tells when it has room again.
+   * Reports a run of lost events once. The asynchronous EVD itself reports when it has room again.
    */
   private overflowed(event: PostedEvent): void {
     const { counts, store, host, evd } = this.record;

@@ -17,11 +17,11 @@ export interface EvdHost extends CnoHost {
   readonly owners: CompletionOwners;
   /** Puts an event on the IA's asynchronous EVD. */
   reportAsync(event: AsyncErrorEvent): void;
-  /** An EVD of this host has been freed: nothing needs to hold it any more. */
+  /** An EVD of this host has been freed: drops the reference to it. */
   onEvdFreed(evd: object): void;
 }
 
-/** Policy and handler at creation; both may come later (`modifyUpcall`). */
+/** Policy and handler at creation; both may be set later (`modifyUpcall`). */
 type UpcallAtCreation =
   | {
       readonly policy?: Exclude<UpcallPolicy, 'NOTIFY'>;
@@ -42,7 +42,7 @@ export type EvdCreateOptions = UpcallAtCreation & {
   readonly limit?: number;
   /** Default 'event'. */
   readonly polling?: PollingMode;
-  /** Is notified of new events that nothing takes by itself; see `evd.modifyCno`. */
+  /** CNO to notify of new events without a consumer; see `evd.modifyCno`. */
   readonly cno?: Cno | null;
 };
 
@@ -52,19 +52,19 @@ export type EvdOptions = EvdCreateOptions & {
 };
 
 export interface ModifyUpcallOptions {
-  /** ONE, NOTIFY, MANY: what becomes of events that wait; default 'deliver'. */
+  /** ONE, NOTIFY, MANY: handling of queued events; default 'deliver'. */
   readonly pending?: PendingChoice;
   /** MANY: upcalls at a time, 1 to 65536; default 16. */
   readonly limit?: number;
   /**
-   * TEARDOWN: the upcall that asks, which is not waited for; default: the one whose handler makes
-   * the call, or awaits what does. To be named where a callback stands between the two.
+   * TEARDOWN: the calling upcall, which is not waited for. Default: the upcall whose handler makes
+   * the call, or awaits the code that does. Name it if a callback stands between the two.
    */
   readonly upcall?: Upcall;
 }
 
 export interface WaitOptions {
-  /** Events that must wait before the call returns: 1 (default) to qlen. */
+  /** Events that must be queued before the call returns: 1 (default) to qlen. */
   readonly threshold?: number;
   /** Milliseconds; 0 only looks. Default: no limit. */
   readonly timeoutMs?: number;
@@ -73,6 +73,6 @@ export interface WaitOptions {
 
 export interface WaitResult<E> {
   readonly event: E;
-  /** Events that wait behind it. */
+  /** Events queued behind it. */
   readonly nmore: number;
 }

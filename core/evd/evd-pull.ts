@@ -20,22 +20,22 @@ import {
 
 const WAIT_OPTIONS = ['threshold', 'timeoutMs', 'signal'];
 /**
- * Every so many waits, one that need not wait does so for a turn of the event loop: a device whose
- * completions are there when a post returns would let nothing else run.
+ * Every so many waits, a wait that could return at once takes a turn of the event loop. Otherwise a
+ * device that completes requests within a post would let nothing else run.
  */
 const WAITS_A_TURN = 256;
-/** Polls of a consumer that spins, of which one looks at other queues of the same endpoints. */
+/** Polls of a spinning consumer for each look at other queues of the same endpoints. */
 const POLLS_A_LOOK = 64;
 /** Events in one batch of an iteration. */
 const MAX_BATCH = 256;
 
 /**
- * When the wanted number of events can be taken: now, in the next turn of the event loop, or later.
+ * When the wanted number of events can be taken: now, in the next turn, or later.
  */
 type Outlook = 'ready' | 'next turn' | 'events to come';
 
 export class EvdPull implements IterationHost {
-  /** May `wait` and iterations begin, and go on? */
+  /** True if `wait` and iterations may begin and continue. */
   waiting: EvdWaiting = 'WAITABLE';
   private waits = 0;
   private emptyPolls = 0;
@@ -99,7 +99,7 @@ export class EvdPull implements IterationHost {
     this.waiting = EVD_SUBSTATES[this.waiting].clearUnwaitable;
   }
 
-  // As an iteration sees it
+  // For iterations
 
   beginIteration(): void {
     const { record } = this;
@@ -112,7 +112,7 @@ export class EvdPull implements IterationHost {
 
   endIteration(): void {
     this.record.dispatcher.iterating = false;
-    // A `next` that still waits must not take an event that nothing would look at.
+    // A pending `next` must not take an event that nothing would read.
     this.record.dropWaiter()?.freed();
   }
 
@@ -153,7 +153,7 @@ export class EvdPull implements IterationHost {
     this.record.store.takeAgain(events);
   }
 
-  /** Waits for what `init` says, or settles at once. */
+  /** Waits as `init` says, or settles immediately. */
   private suspend(init: WaiterInit): void {
     const { record } = this;
     const { store, dispatcher, host } = record;
@@ -195,7 +195,7 @@ export class EvdPull implements IterationHost {
     else dispatcher.armAndLook();
   }
 
-  /** In the next turn; unless the wait is over by then, it takes what waits, or goes on. */
+  /** In the next turn: takes queued events, or continues, unless the wait is over by then. */
   private lookAgain(waiter: Waiting): void {
     const { host, store, dispatcher } = this.record;
     const look = (): void => {
@@ -210,7 +210,7 @@ export class EvdPull implements IterationHost {
     host.timers.start(new Timer(look), host.clock.now());
   }
 
-  /** Takes the oldest event for a waiter, which is over. */
+  /** Takes the oldest event for a waiter, which then ends. */
   private settleWait(resolve: (result: WaitResult<DatEvent>) => void): boolean {
     const { store } = this.record;
     const event = store.take();
@@ -234,8 +234,8 @@ export class EvdPull implements IterationHost {
   }
 
   /**
-   * A poll has found nothing: a failure elsewhere may be what the consumer waits for. One that
-   * spins looks there now and then.
+   * After an unsuccessful poll: the consumer may be waiting for a failure on another EVD. A
+   * spinning consumer looks there now and then.
    */
   private sought(): boolean {
     const { polling, sources, store } = this.record;

@@ -35,7 +35,7 @@ export interface OverrunListener {
   onOverrun(evd: number): void;
 }
 
-/** One object an EVD: its parts tell it what happens to them, and there are no closures. */
+/** One object for each EVD: its parts report to it, so no closures are needed. */
 export class EvdRecord implements StoreListener, UpcallListener, ArmListener, PumpListener {
   readonly id: number;
   /** Bit set of EvdFlags. */
@@ -47,7 +47,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
   readonly arm: ArmController | undefined;
   readonly dispatcher: Dispatcher;
   readonly counts = new Counters<EvdCounterName>(EVD_COUNTERS);
-  /** Where polls that find nothing look, and where failures are watched for. */
+  /** Other EVDs: polls that find nothing look there, and their failures are watched. */
   readonly sources = new ErrorSources();
   readonly overrunListeners = new Set<OverrunListener>();
   polling: PollingMode = 'event';
@@ -56,7 +56,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
   private hold = 0;
 
   constructor(
-    /** Named by what it tells. */
+    /** The public object, named in its events. */
     readonly evd: EventNotifier,
     readonly host: EvdHost,
     options: EvdOptions,
@@ -79,7 +79,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
 
   // Calls
 
-  /** A call begins: it is traced, and the EVD is there. @throws DatError DAT_INVALID_HANDLE */
+  /** Begins a call: traces it, and checks the handle. @throws DatError DAT_INVALID_HANDLE */
   begin(operation: string, fields: Readonly<Record<string, unknown>> = {}): void {
     this.trace(operation, fields);
     this.checkOpen(operation);
@@ -121,14 +121,14 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     if (gate.enabled) this.lookAndKick();
   }
 
-  /** A stream that has the upcalls hears that it has lost them: soon, never inside a call. */
+  /** Tells the stream that it has lost the upcalls: soon, never inside a call. */
   private endLease(): void {
     const { lessee } = this.upcalls;
     this.upcalls.lessee = undefined;
     if (lessee !== undefined) this.host.scheduler.defer(() => lessee.upcallsLost());
   }
 
-  /** Looks for what has come, and has it handed over. */
+  /** Looks for new events, and schedules their delivery. */
   lookAndKick(): void {
     this.dispatcher.armAndLook();
     this.dispatcher.kick();
@@ -150,7 +150,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     this.dispatcher.armAndLook();
   }
 
-  /** Something takes events, or has stopped: counts as a reason to live, and watches for errors. */
+  /** A consumer of events has started or stopped: updates the process hold and watches failures. */
   engage(): void {
     const { taker, cno } = this.dispatcher;
     const engaged = taker !== 'none';
@@ -195,7 +195,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     this.engage();
   }
 
-  /** It could not be made: what there is of it goes again. */
+  /** Its creation failed: frees the parts that exist. */
   abandon(): void {
     this.close();
     try {
@@ -212,7 +212,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
   }
 
   upcallFailed(cause: unknown, event: DatEvent | undefined): void {
-    // The handler of the asynchronous EVD fails while it is told that it has failed: no end of it.
+    // The asynchronous EVD's own handler failed: reporting that to it again would never end.
     const again = event?.type === 'async-error' && event.object === this.evd;
     if (again) unhandled(cause);
     else this.host.reportFailure(evdError(this.evd, 'handler', { cause }));
@@ -262,8 +262,8 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
   }
 
   /**
-   * Arms, polls, then counts: counting first would lose what the device completes in between. The
-   * notification that may come of it is absorbed.
+   * Arms, polls, then counts: counting first would lose completions in between. The notification
+   * that may result is absorbed.
    */
   private refuseIfPending(): void {
     this.dispatcher.armAhead();

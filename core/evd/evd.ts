@@ -47,20 +47,20 @@ export interface EvdParam {
   readonly state: number;
   /** Bit set of EvdFlags. */
   readonly streams: number;
-  /** Notified of events that nothing takes; null without. */
+  /** CNO notified of events without a consumer; null for none. */
   readonly cno: Cno | null;
   readonly policy: UpcallPolicy;
   /** Upcalls at a time under the policy; 0 when it is not enabled. */
   readonly upcallLimit: number;
   readonly upcallsInProgress: number;
   readonly taker: EvdTaker;
-  /** Events that wait. */
+  /** Queued events. */
   readonly pending: number;
   /** Endpoints, service points and adapters that feed it. */
   readonly users: number;
   /** Completions lost because their endpoint was freed before they were dequeued. */
   readonly dropped: number;
-  /** Notifications absorbed because they were not wanted any more. */
+  /** Notifications absorbed because they came too late. */
   readonly staleNotifications: number;
 }
 
@@ -127,7 +127,7 @@ export class Evd
   }
 
   /**
-   * Events that wait at most; also the length of the completion queue that the consumer counts on.
+   * Limit of queued events; also the part of the completion queue for the consumer.
    */
   get qlen(): number {
     return this.record.store.qlen;
@@ -191,15 +191,15 @@ export class Evd
   }
 
   /**
-   * `for await (const batch of evd)`: everything that waits, in order, at least one event. Ends
-   * when the EVD is freed. What a loop that is left (`break`, `return`, an error) has not read of
-   * its last batch stays in the EVD, in order.
+   * `for await (const batch of evd)`: all queued events in order, at least one. Ends when the EVD
+   * is freed. If the loop is left (`break`, `return`, an error), the unread rest of its last batch
+   * stays in the EVD, in order.
    */
   [Symbol.asyncIterator](): Batches {
     return new BatchIterator(this.pull);
   }
 
-  /** The waiter, and every later one, gets DAT_INVALID_STATE_EVD_UNWAITABLE. */
+  /** Ends the waiter, and every later one, with DAT_INVALID_STATE_EVD_UNWAITABLE. */
   setUnwaitable(): void {
     this.record.begin('evd.setUnwaitable');
     this.pull.setUnwaitable();
@@ -256,10 +256,10 @@ export class Evd
   // Upcalls
 
   /**
-   * Changes policy and handler, from the next upcall on (dat_evd_modify_upcall). DISABLE: nothing
-   * starts once this has returned. TEARDOWN: the promise resolves when the upcalls in progress have
-   * ended, but for `options.upcall` (default: the upcall whose handler makes the call, or awaits
-   * what does) and for those that wait likewise, be they of other EVDs.
+   * Changes policy and handler, from the next upcall on (dat_evd_modify_upcall). DISABLE: no upcall
+   * starts after this has returned. TEARDOWN: the promise resolves when the upcalls in progress
+   * have ended. It does not wait for `options.upcall` (default: the upcall whose handler makes the
+   * call, or awaits the code that does), nor for upcalls of any EVD that wait likewise.
    * @param handler default UPCALL_SAME; null takes the handler away
    * @throws DatError DAT_INVALID_PARAMETER, also for a `limit` unless MANY, and `pending` under a
    * policy that starts no upcalls; DAT_INVALID_STATE while something else takes the events, or when
@@ -300,9 +300,9 @@ export class Evd
   }
 
   /**
-   * Resolves when the upcalls in progress now have ended, but for `upcall` (an upcall of any EVD;
-   * default: the one whose handler makes the call, or awaits what does) and for those that wait
-   * likewise.
+   * Resolves when the upcalls in progress now have ended. It does not wait for `upcall` (of any
+   * EVD; default: the one whose handler makes the call, or awaits the code that does), nor for
+   * upcalls that wait likewise.
    */
   drainUpcalls(upcall?: Upcall): Promise<void> {
     return new Promise((resolve) => {
@@ -312,8 +312,7 @@ export class Evd
   }
 
   /**
-   * @internal a stream takes the upcalls for itself, until `giveUpcalls`, or until it is told that
-   * it has lost them
+   * @internal a stream takes the upcalls for itself, until `giveUpcalls`, or until `upcallsLost`
    * @throws DatError as `modifyUpcall`; DAT_INVALID_STATE while other upcalls are enabled, or
    * another stream has them
    */
@@ -335,12 +334,12 @@ export class Evd
     upcalls.lessee = lessee;
   }
 
-  /** @internal the stream has the upcalls still */
+  /** @internal true if the stream still has the upcalls */
   hasLeased(lessee: UpcallLessee): boolean {
     return this.record.upcalls.lessee === lessee;
   }
 
-  /** @internal the stream has been left: TEARDOWN, and the handler is forgotten */
+  /** @internal ends a stream: TEARDOWN, and the handler is forgotten */
   giveUpcalls(lessee: UpcallLessee): void {
     if (!this.hasLeased(lessee)) return;
     this.record.trace('evd.modifyUpcall', { policy: 'TEARDOWN' });
@@ -348,14 +347,14 @@ export class Evd
     this.record.setPolicy('TEARDOWN', undefined, 0, 'deliver');
   }
 
-  /** @internal events that have been taken, and not handed on, come back in front of all others */
+  /** @internal puts back events that were taken and not handed on, in front of all others */
   putBack(events: readonly DatEvent[]): void {
     this.pull.putBack(events);
   }
 
   /**
-   * @internal the adapter is being closed: frees the EVD at once; resolves when its upcalls have
-   * ended, but for those that wait for the close themselves
+   * @internal frees the EVD for the close of the adapter; resolves when its upcalls have ended,
+   * except those that wait for the close themselves
    */
   end(callers: ReadonlySet<Upcall>): Promise<void> {
     if (!this.isFreed) this.close();
@@ -370,8 +369,8 @@ export class Evd
   // States
 
   /**
-   * Lets the CNO be notified and upcalls start again (dat_evd_enable); what has come in between
-   * notifies, or fires them.
+   * Enables notifications of the CNO and upcalls again (dat_evd_enable). Events from in between
+   * notify, or start upcalls.
    */
   enable(): void {
     this.record.begin('evd.enable');
@@ -380,8 +379,8 @@ export class Evd
   }
 
   /**
-   * The CNO is not notified, and no upcall starts, any more (dat_evd_disable); a waiter, an
-   * iteration and `events$` are not concerned.
+   * Stops notifications of the CNO and new upcalls (dat_evd_disable). Waiters, iterations and
+   * `events$` still work.
    */
   disable(): void {
     this.record.begin('evd.disable');
@@ -389,8 +388,8 @@ export class Evd
   }
 
   /**
-   * Names the CNO that is notified of events which nothing takes (dat_evd_modify_cno); null for
-   * none. Events that wait notify it too. What the former CNO has been notified of stays with it.
+   * Sets the CNO that is notified of events without a consumer (dat_evd_modify_cno); null for none.
+   * Queued events notify it too. Notifications of the former CNO stay with it.
    * @throws DatError DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO unless a live one of this adapter
    */
   modifyCno(cno: Cno | null): void {
@@ -480,8 +479,8 @@ export class Evd
   }
 
   /**
-   * Frees the EVD at once: what is queued is lost, a waiter gets DAT_ABORT, an iteration and
-   * `events$` end, no upcall starts any more. The promise resolves when the upcalls in progress
+   * Frees the EVD immediately: queued events are lost, a waiter gets DAT_ABORT, an iteration and
+   * `events$` end, and no more upcalls start. The promise resolves when the upcalls in progress
    * have ended (see `drainUpcalls`).
    *
    * Rejects with DatError DAT_INVALID_STATE_EVD_IN_USE while endpoints or others feed it, and
@@ -497,7 +496,7 @@ export class Evd
     await this.drainUpcalls(options.upcall);
   }
 
-  /** Frees the EVD unless that has been done. */
+  /** Frees the EVD unless it is freed. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.isFreed) await this.free();
   }

@@ -6,7 +6,7 @@
 /** Class bits of a return code. */
 export const DatClass = { SUCCESS: 0, WARNING: 0x40000000, ERROR: 0x80000000 } as const;
 
-/** Return types: their number (bits 16 to 29 of the code) and what they mean. */
+/** Return types: their number (bits 16 to 29 of the code) and their meaning. */
 export const DAT_TYPES = {
   DAT_ABORT: [1, 'the operation was ended by a close, free or signal'],
   DAT_CONN_QUAL_IN_USE: [2, 'the connection qualifier is in use'],
@@ -35,7 +35,7 @@ export const DAT_TYPES = {
   DAT_NOT_IMPLEMENTED: [0x3fff, 'not implemented'],
 } as const satisfies Record<string, readonly [number, string]>;
 
-/** Subtypes: their number (bits 0 to 15 of the code) and what they mean. */
+/** Subtypes: their number (bits 0 to 15 of the code) and their meaning. */
 export const DAT_SUBTYPES = {
   NO_SUBTYPE: [0, ''],
   SUB_INTERRUPTED: [1, 'interrupted'],
@@ -143,11 +143,11 @@ export const DAT_SUBTYPES = {
   THREAD_SAFETY_NOT_FOUND: [103, 'no such thread safety'],
 } as const satisfies Record<string, readonly [number, string]>;
 
-/** `DAT_INVALID_STATE` and so on: what `DatError.code` holds. */
+/** Type of `DatError.code`: `DAT_INVALID_STATE` and so on. */
 export type DatType = keyof typeof DAT_TYPES;
 /** A subtype without the prefix. */
 export type DatSubtypeKey = Exclude<keyof typeof DAT_SUBTYPES, 'NO_SUBTYPE'>;
-/** `DAT_INVALID_STATE_EP_UNCONNECTED` and so on: what `DatError.subtype` holds. */
+/** Type of `DatError.subtype`: `DAT_INVALID_STATE_EP_UNCONNECTED` and so on. */
 export type DatSubtype = `DAT_${DatSubtypeKey}`;
 
 /** The numeric return code of an error: class ERROR, type and subtype, as an unsigned number. */
@@ -155,7 +155,7 @@ export function returnCodeOf(type: DatType, subtype?: DatSubtype): number {
   return (DatClass.ERROR | (DAT_TYPES[type][0] << 16) | subtypeEntry(subtype)[0]) >>> 0;
 }
 
-/** One line on what a type, and a subtype, mean (dat_strerror). */
+/** The meaning of a type and a subtype in one line (dat_strerror). */
 export function describeCode(type: DatType, subtype?: DatSubtype): string {
   const detail = subtypeEntry(subtype)[1];
   return detail === '' ? DAT_TYPES[type][1] : `${DAT_TYPES[type][1]}: ${detail}`;
@@ -163,7 +163,7 @@ export function describeCode(type: DatType, subtype?: DatSubtype): string {
 
 /**
  * Names of a numeric return code (dat_strerror). The class bit may be missing, as it often is in
- * the reference implementation.
+ * dapl.
  * @returns undefined when no error has that number
  */
 export function decodeReturnCode(

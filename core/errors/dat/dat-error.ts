@@ -1,4 +1,4 @@
-/** DatError: what every call of the consumer API throws, or rejects with. */
+/** DatError: the error of every call of the consumer API, thrown or rejected. */
 import { oneLine, show } from '../../spi/checks/index.js';
 import { type DatSubtype, type DatType, describeCode, returnCodeOf } from './codes.js';
 
@@ -18,8 +18,8 @@ export interface DatErrorOptions {
 }
 
 /**
- * An error of the DAT API. Decide by `code` (and `subtype`), never by the text. Copies of this
- * package recognize each other's errors: use `DatError.isDatError` rather than `instanceof`.
+ * An error of the DAT API. Test `code` (and `subtype`), never the text. Copies of this package
+ * recognize each other's errors: use `DatError.isDatError` rather than `instanceof`.
  */
 export class DatError extends Error {
   override readonly name = 'DatError';
@@ -48,7 +48,7 @@ export class DatError extends Error {
     Object.defineProperty(this, BRAND, { value: true });
   }
 
-  /** For logs: what the error says, without its stack and cause; the value as messages show it. */
+  /** For logs: the error's fields, without its stack and cause; the value as messages show it. */
   toJSON(): Readonly<Record<string, unknown>> {
     const { name, code, subtype, returnCode, operation, message, hint, value } = this;
     return { name, code, subtype, returnCode, operation, message, hint, value: show(value) };

@@ -1,7 +1,7 @@
 /**
- * Consumer notification object (dat_cno): one place to wait for many EVDs. An EVD that is enabled,
- * and whose events nothing takes by itself, notifies its CNO of new events; which events, the
- * consumer finds by dequeueing from all EVDs of the CNO.
+ * Consumer notification object (dat_cno): one place to wait for many EVDs. An enabled EVD without a
+ * consumer of its own notifies its CNO of new events. The consumer finds them by dequeueing from
+ * all EVDs of the CNO.
  */
 import { checkOptions, checkValue } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
@@ -98,7 +98,7 @@ export interface CnoWaitOptions {
 export interface CnoParam {
   readonly id: number;
   readonly state: CnoState;
-  /** The agent that the next notification calls; null when there is none, or it is used up. */
+  /** The agent that the next notification calls; null if there is none, or it has been called. */
   readonly agent: CnoAgent | null;
   readonly evds: readonly Evd[];
   readonly waiters: number;
@@ -207,7 +207,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   }
 
   /**
-   * Fires the CNO by hand (dat_cno_trigger): as a notification that no EVD has made.
+   * Fires the CNO by hand (dat_cno_trigger), as a notification without an EVD.
    * @returns the EVD whose trigger was there already and still is: a hint
    * @throws DatError DAT_INVALID_HANDLE when freed
    */
@@ -221,8 +221,8 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
 
   /**
    * Installs the agent that the next notification calls, once (dat_cno_modify_agent); null for
-   * none. What has been notified before does not call it: install it, then dequeue from all EVDs
-   * until each is empty, and nothing is lost.
+   * none. Earlier notifications do not call it. Install it, then dequeue from all EVDs until each
+   * is empty, and nothing is lost.
    * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE when freed
    */
   modifyAgent(agent: CnoAgent | null): void {
@@ -251,8 +251,8 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   }
 
   /**
-   * Each notification, taken as it comes; one subscriber (`share()` it for more), beside whom
-   * waiters come first. Completes when the CNO ends.
+   * Takes each notification as it comes. One subscriber (`share()` it for more); waiters are served
+   * before it. Completes when the CNO ends.
    */
   get notifications$(): NotificationStream {
     return (this.stream ??= eventStream<Evd | undefined>(this));
@@ -286,7 +286,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     if (!this.isFreed) this.free();
   }
 
-  /** @internal the CNO ends, waiters or not */
+  /** @internal ends the CNO, even with waiters */
   close(): void {
     this.step('close');
     this.setAgent(null);
@@ -312,7 +312,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   /** @internal */
   detach(evd: Evd): void {
     if (!this.evds.delete(evd)) return;
-    // Others may have been folded into its trigger.
+    // Other EVDs may have been merged into its trigger.
     if (this.hint === evd) [this.hint] = this.evds;
     if (this.evds.size === 0) this.step('orphan');
   }
@@ -340,7 +340,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     return CNO_STATES[this.state].take.answers === true;
   }
 
-  /** @returns whether the state is another one */
+  /** @returns true if the state has changed */
   private step(input: CnoInput, evd?: Evd): boolean {
     const before = this.state;
     const { to, remembers, waiters } = CNO_STATES[before][input];
@@ -357,7 +357,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
     return hint;
   }
 
-  /** The first in line takes the trigger. */
+  /** Gives the trigger to the first in line. */
   private serve(): void {
     if (!this.triggered) return;
     const waiter = this.waiters.shift();

@@ -1,6 +1,6 @@
 /**
- * A CNO as something that other event loops can watch, as they would a file descriptor: Node's own
- * by the event 'readable', the loop of a worker thread by a word of shared memory.
+ * A CNO as an object that other event loops can watch, like a file descriptor. Node's event loop
+ * uses the event 'readable', that of a worker thread a word of shared memory.
  */
 import { showAs } from '../../spi/checks/index.js';
 import { EventEmitter } from 'node:events';
@@ -19,16 +19,16 @@ interface HandleEvents {
   readable: [evd: Evd | undefined];
   /** The CNO has been freed, or its adapter closed. */
   close: [];
-  /** EventEmitter's own, before a listener is added and after it has been removed. */
+  /** Members of EventEmitter that run before a listener is added and after it has been removed. */
   newListener: [name: string | symbol, listener: () => void];
   removeListener: [name: string | symbol, listener: () => void];
 }
 
 /**
  * Readable while its CNO is TRIGGERED. 'readable' is emitted once each time it becomes so, and not
- * again before `take()`: the order that loses nothing is take, then dequeue from all EVDs of the
- * CNO until each is empty. While there are listeners of 'readable' it keeps the process alive,
- * unless `unref()` says otherwise.
+ * again before `take()`. Take first, then dequeue from all EVDs of the CNO until each is empty:
+ * that order loses nothing. Listeners of 'readable' keep the process alive, unless `unref()` has
+ * been called.
  */
 export class CnoHandle extends EventEmitter<HandleEvents> {
   static {
@@ -62,20 +62,20 @@ export class CnoHandle extends EventEmitter<HandleEvents> {
   }
 
   /**
-   * Takes the trigger, so that the next one is told: the EVD that fired it, as a hint. Undefined
-   * also when there was no trigger to take (ask `readable` first).
+   * Takes the trigger, so that the next one is reported. Returns the EVD that fired it, as a hint.
+   * Undefined also when there was no trigger to take (ask `readable` first).
    */
   take(): Evd | undefined {
     return this.source.take();
   }
 
-  /** Listeners keep the process alive (the default). */
+  /** Lets listeners keep the process alive: the default. */
   ref(): this {
     this.hold = changeHold(this.processHold, this.hold, HOLD.UNREF, false);
     return this;
   }
 
-  /** Listeners do not keep the process alive. */
+  /** Lets the process exit despite listeners. */
   unref(): this {
     this.hold = changeHold(this.processHold, this.hold, HOLD.UNREF, true);
     return this;

@@ -9,10 +9,10 @@ export interface CnoHost {
   readonly processHold: ProcessHold;
   readonly logger: Logger;
   /**
-   * Puts an error in the consumer's own code (`event.cause`) on the IA's asynchronous EVD: an
+   * Reports an error of the consumer's own code (`event.cause`) on the IA's asynchronous EVD; as an
    * unhandled error when nothing listens there.
    */
   reportFailure(event: AsyncErrorEvent): void;
-  /** A CNO of this host has been freed: nothing needs to hold it any more. */
+  /** A CNO of this host has been freed: drops the reference to it. */
   onCnoFreed(cno: object): void;
 }

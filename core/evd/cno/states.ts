@@ -27,7 +27,7 @@ export const CNO_STATES: Readonly<Record<CnoState, Readonly<Record<CnoInput, Cno
     close: { to: 'DEAD', waiters: 'dead' },
   },
   TRIGGERED: {
-    // Folded into the trigger that waits to be taken: so a taker polls all EVDs.
+    // Merged into the pending trigger: so a taker polls all EVDs.
     notify: { to: 'TRIGGERED' },
     take: { to: 'UNTRIGGERED', answers: true },
     orphan: { to: 'TRIGGERED' },

@@ -4,8 +4,8 @@ import { oneLine, show } from '../../spi/checks/index.js';
 import type { Logger } from '../../spi/index.js';
 
 /**
- * Logs `evd.modifyUpcall(evd=7, policy=ONE)` at debug level. Ask `logger.isDebugEnabled()` first:
- * the arguments cost.
+ * Logs `evd.modifyUpcall(evd=7, policy=ONE)` at debug level. Ask `logger.isDebugEnabled()` first,
+ * because building the arguments costs time.
  */
 export function traceCall(
   logger: Logger,

@@ -30,7 +30,7 @@ export class Counters<Name extends string> {
 }
 
 /**
- * Those that are kept from index `first` of `values` on.
+ * Values of the counters from index `first` of `values` on.
  * @param reset they begin again at 0
  */
 export function readCounters<Name extends string>(

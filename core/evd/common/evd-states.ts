@@ -34,7 +34,9 @@ export type EvdWaiting = 'WAITABLE' | 'UNWAITABLE';
 export const EVD_SUBSTATES = {
   /** Initial. New events notify the CNO, or start upcalls (which DAT makes by way of a CNO). */
   ENABLED: { bit: EvdState.ENABLED, enable: 'ENABLED', disable: 'DISABLED' },
-  /** Neither; a waiter, an iteration, `events$` and `dequeue` are not concerned. */
+  /**
+   * Neither notifies nor starts upcalls. Waiters, iterations, `events$` and `dequeue` still work.
+   */
   DISABLED: { bit: EvdState.DISABLED, enable: 'ENABLED', disable: 'DISABLED' },
   /** Initial. */
   WAITABLE: {
@@ -42,7 +44,7 @@ export const EVD_SUBSTATES = {
     setUnwaitable: 'UNWAITABLE',
     clearUnwaitable: 'WAITABLE',
   },
-  /** `wait` and iterations get DAT_INVALID_STATE_EVD_UNWAITABLE, also those under way. */
+  /** `wait` and iterations get DAT_INVALID_STATE_EVD_UNWAITABLE, pending ones too. */
   UNWAITABLE: {
     bit: EvdState.UNWAITABLE,
     setUnwaitable: 'UNWAITABLE',
@@ -53,7 +55,7 @@ export const EVD_SUBSTATES = {
 /**
  * Streams that one EVD may take together (provider attribute evd_stream_merging_supported), in
  * DAT's order: software, connection requests, DTO, connection, RMR bind, asynchronous errors. All
- * of them: events of all streams are put in one order.
+ * combinations are allowed: an EVD keeps events of all streams in one order.
  */
 export const EVD_STREAM_MERGING: readonly (readonly boolean[])[] = Array.from({ length: 6 }, () =>
   Array.from({ length: 6 }, () => true),
@@ -96,7 +98,7 @@ export const EVD_CONFIGURATIONS: Readonly<Record<EvdConfiguration, Configuration
 export type EvdTaker = 'none' | 'waiter' | 'iterator' | 'subscription' | 'upcall';
 
 interface TakerRow {
-  /** For messages. */
+  /** Name in messages. */
   readonly text: string;
   readonly subtype?: DatSubtype;
   /** Does `disable()` stop it? */

@@ -1,9 +1,9 @@
-/** An error of the consumer's own code that no part of the program hears of. */
+/** Reports an error of the consumer's own code that no other part of the program would see. */
 import { leaveUnhandled } from '../../spi/index.js';
 
 /**
- * Makes it what it would be without us: the rejection of a promise that has no handler, which ends
- * a Node process unless it listens for `unhandledRejection` or `uncaughtException`.
+ * Rejects a promise without a handler. That ends a Node process unless it listens for
+ * `unhandledRejection` or `uncaughtException`.
  */
 export function unhandled(error: unknown): void {
   leaveUnhandled(

@@ -1,4 +1,4 @@
-/** Why a connection has ended, as far as it is known here. */
+/** Causes of a connection's end, as far as known locally. */
 
 /** Values of `ConnectionEvent.cause`, each with its text for people. */
 export const CONNECTION_CAUSES = {

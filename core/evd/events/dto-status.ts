@@ -83,28 +83,28 @@ const DTO_BY_WC: Readonly<Record<WcOpcode, DatDto>> = {
   [WcOpcode.RECV_RDMA_WITH_IMM]: DatDto.RECV_IMMED,
 };
 
-// Tables of bytes for the data path: an object of numbers is a hash table to it.
+// Tables of bytes for the data path: V8 treats an object with number keys as a hash table.
 const STATUSES = new Uint8Array(256).fill(DatDtoStatus.FLUSHED);
 for (const [wc, status] of Object.entries(STATUS_BY_WC)) STATUSES[Number(wc)] = status;
 const DTOS = new Uint8Array(256).fill(DatDto.SEND);
 for (const [wc, dto] of Object.entries(DTO_BY_WC)) DTOS[Number(wc)] = dto;
 
-/** Operations from here on are of the IB extensions. */
+/** Operations from here on belong to the IB extensions. */
 const EXTENSION_BASE = DatDto.RDMA_WRITE_IMMED;
 
-/** The number of the event that tells of a DTO. */
+/** The event number for a DTO. */
 export function dtoEventNumber(dto: DatDto): DtoEventNumber {
   return dto < EXTENSION_BASE ? DatEventNumber.DTO_COMPLETION : DatEventNumber.IB_DTO;
 }
 
-/** The DTO status of a work completion's status; a status that is not known is FLUSHED. */
+/** The DTO status of a work completion's status; FLUSHED if it is unknown. */
 export function dtoStatusOf(wcStatus: number): DatDtoStatus {
   return (STATUSES[wcStatus] ?? DatDtoStatus.FLUSHED) as DatDtoStatus;
 }
 
 /**
- * The DTO of a completion's opcode and flags. WITH_IMM on a write is core's own doing: verbs have
- * one opcode for both kinds.
+ * The DTO of a completion's opcode and flags. Core itself sets WITH_IMM on a write: verbs has one
+ * opcode for both kinds.
  */
 export function dtoOf(wcOpcode: number, wcFlags: number): DatDto {
   if ((wcFlags & (WcFlags.WITH_IMM | WcFlags.WITH_INV)) !== 0) {

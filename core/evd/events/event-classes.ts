@@ -88,12 +88,12 @@ export class SoftwarePost implements SoftwareEvent {
 
 const POSTED = {};
 
-/** An event that comes once in the life of something (a connection, an error): the same object. */
+/** A posted event (a connection, an error): the same object, without a copy. */
 export function postedEvent<E extends PostedEvent>(event: E): E {
   return Object.setPrototypeOf(event, POSTED) as E;
 }
 
-/** Numbers that have names, or are known in hexadecimal; what would be long is only counted. */
+/** Shows numbers by name or in hexadecimal, and long values by their length. */
 const SHOWN: Readonly<Record<string, (value: never) => unknown>> = {
   status: (value: number) => new Symbolic(nameOf(DatDtoStatus, value)),
   operation: (value: number) => new Symbolic(nameOf(DatDto, value)),

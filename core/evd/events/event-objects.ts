@@ -1,7 +1,6 @@
 /**
- * The DAT objects that events name. An event holds the object itself, never a handle. Their classes
- * stand above the events, which know them by these names alone; core/evd and core/dat say what they
- * are.
+ * The DAT objects that events name. An event holds the object itself, never a handle. Events know
+ * the classes only by these names; core/evd and core/dat supply the types.
  */
 
 /** Completed by core/evd and core/dat, by declaration merging. */
@@ -10,17 +9,17 @@ export interface EventObjects {
   readonly payload: unknown;
 }
 
-/** For what an adapter makes, too: an import of its class would make a circle of everything. */
+/** Used by an adapter's objects, too: importing its class would create a circular import. */
 export type EventAdapter = EventObjects['ia'];
 export type EventEndpoint = EventObjects['ep'];
-/** Endpoints for datagrams: they have no connection, hence a type of their own. */
+/** Datagram endpoints have no connection, so they have a type of their own. */
 export type EventDatagramEndpoint = EventObjects['udEp'];
 export type EventServicePoint = EventObjects['servicePoint'];
 export type EventConnectionRequest = EventObjects['cr'];
 export type EventXrcDomain = EventObjects['xrcDomain'];
 export type EventXrcSrq = EventObjects['xrcSrq'];
 export type EventMemoryWindow = EventObjects['rmr'];
-/** An event dispatcher, as a CNO names the one that has notified it. */
+/** An event dispatcher, as a CNO reports it. */
 export type EventNotifier = EventObjects['evd'];
 export type EventPayload = EventObjects['payload'];
 /** The object that an asynchronous error is about. */

@@ -81,7 +81,7 @@ export interface DtoCompletionEvent {
   readonly vendorError?: number;
 }
 
-/** Where a datagram came from: what `ep.createAddressHandle` takes, to answer it. */
+/** Source of a datagram. Pass it to `ep.createAddressHandle` to answer. */
 export interface DatagramSource {
   /** IP address, as text. */
   readonly address: string;
@@ -125,7 +125,7 @@ export interface ConnectionRequestEvent {
   /** The service point that the request came to. */
   readonly sp: EventServicePoint;
   readonly cr: EventConnectionRequest;
-  /** Port of rdma_cm's TCP port space; 0 where `sp.serviceId` is that of no port. */
+  /** Port of rdma_cm's TCP port space; 0 if `sp.serviceId` has no port. */
   readonly connQual: number;
   /** Address of the interface adapter that the request came to. */
   readonly localAddress?: string;
@@ -133,7 +133,7 @@ export interface ConnectionRequestEvent {
   readonly truncated: boolean;
 }
 
-/** A connection has come, failed or gone. */
+/** A connection has been established, has failed or has ended. */
 export interface ConnectionEvent {
   readonly type: 'connection';
   readonly number: ConnectionEventNumber;
@@ -149,8 +149,8 @@ export interface ConnectionEvent {
   /** One sentence for people. */
   readonly reason?: string;
   /**
-   * Why, for programs: of BROKEN always, and of a DISCONNECTED by the peer whose last message found
-   * no receive posted here (NO_RECEIVE_POSTED; only a device that keeps note of it can tell).
+   * The cause, for programs. BROKEN always has one. DISCONNECTED has one if the peer's last message
+   * found no receive posted here (NO_RECEIVE_POSTED), and the device tracks that.
    */
   readonly cause?: ConnectionCause;
   /** BROKEN: the last transitions, PSNs and CM messages of the connection, oldest first. */
@@ -166,7 +166,7 @@ export const AsyncErrorReason = {
   OTHER: { OTHER: 0 },
 } as const;
 
-/** Something went wrong that no call and no completion speaks of. */
+/** An error that no call and no completion reports. */
 export interface AsyncErrorEvent {
   readonly type: 'async-error';
   readonly number: AsyncErrorNumber;
@@ -186,12 +186,12 @@ export interface SoftwareEvent {
   readonly payload: EventPayload;
 }
 
-/** A receive of an XRC shared receive queue has ended; no endpoint took it, but a target. */
+/** A receive of an XRC shared receive queue has ended; a target took it, not an endpoint. */
 export interface XrcReceiveEvent {
   readonly type: 'xrc-receive';
   readonly number: N['XRC_RECEIVE'];
   readonly srq: EventXrcSrq;
-  /** The target that the message came through: it tells senders apart. */
+  /** The target that received the message; senders differ by it. */
   readonly targetQpn: number;
   readonly cookie: number;
   readonly status: DatDtoStatus;
@@ -211,8 +211,8 @@ export type XrcTargetEventName =
   keyof typeof AsyncEventType | 'ESTABLISHED' | 'ACCEPT_FAILED' | 'DISCONNECTED';
 
 /**
- * Something has happened to an XRC target: each adapter that is registered with it hears of it, and
- * of its connection the one that accepted it.
+ * An event of an XRC target. Every adapter registered with the target gets events of its queue
+ * pair; only the one that accepted its connection gets events of that.
  */
 export interface XrcTargetEvent {
   readonly type: 'xrc-target';

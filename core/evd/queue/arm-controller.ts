@@ -1,7 +1,7 @@
 /**
- * When a completion queue is armed. The device's notification is one-shot, edge-triggered, and
- * cannot be taken back; so a queue is armed only while its next event is wanted, never twice
- * for the same wish, and what arms it looks once more afterwards (drain, arm, look).
+ * Decides when to arm a completion queue. The device's notification is one-shot, edge-triggered,
+ * and cannot be cancelled. So a queue is armed only while its next event is wanted, and never twice
+ * for the same wish. After arming, the caller looks once more (drain, arm, look).
  */
 import type { CompletionQueue } from '../../spi/index.js';
 
@@ -11,14 +11,14 @@ export type Want = (typeof Want)[keyof typeof Want];
 
 /** Is told when an arm fails. */
 export interface ArmListener {
-  /** Once, until arming succeeds again. */
+  /** Called once, until arming succeeds again. */
   unarmable(cause: unknown): void;
 }
 
 export class ArmController {
   /** The notification that the device is armed for. */
   armed: Want = Want.NOTHING;
-  /** Notifications that were not wanted any more when they came. */
+  /** Notifications that came too late to be wanted. */
   stale = 0;
   private failing = false;
 
@@ -27,7 +27,7 @@ export class ArmController {
     private readonly listener: ArmListener,
   ) {}
 
-  /** Arms if need be. Returns true when the caller must look once more. */
+  /** Arms if needed. Returns true when the caller must look once more. */
   request(want: Want): boolean {
     if (want <= this.armed) return false;
     try {
@@ -52,7 +52,7 @@ export class ArmController {
     return false;
   }
 
-  /** The queue has been replaced: nothing is known about its notification. */
+  /** The queue has been replaced: it is not known to be armed. */
   forget(): void {
     this.armed = Want.NOTHING;
   }

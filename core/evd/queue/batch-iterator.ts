@@ -6,20 +6,20 @@ import type { Waiting } from './waiter.js';
 // The array an async iteration yields. Tracks how much was read, so an abandoned loop returns the
 // rest to the EVD. It may be read by index (as `mergeAll` does), by iterator, or by array methods.
 
-/** Where the rest of a batch goes back to. */
+/** Takes back the rest of a batch. */
 interface BatchSource {
-  /** Puts events in front of all that wait. */
+  /** Puts events in front of all queued ones. */
   putBack(events: readonly DatEvent[]): void;
-  /** Nothing has taken one of those events meanwhile. */
+  /** True if none of those events has been taken meanwhile. */
   hasStill(events: readonly DatEvent[]): boolean;
-  /** Takes those events again, which it still has. */
+  /** Takes those events again, if it still has them. */
   takeAgain(events: readonly DatEvent[]): void;
 }
 
 class OfferedBatch implements ProxyHandler<DatEvent[]> {
   /** The array that the loop gets. */
   readonly batch: readonly DatEvent[];
-  /** Events that have been read: those up to here are the reader's. */
+  /** Number of events read: those belong to the reader. */
   private read = 0;
   private offer: 'open' | 'kept' | 'left' = 'open';
   private returned: readonly DatEvent[] | undefined = undefined;
@@ -31,12 +31,12 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
     this.batch = new Proxy(events, this);
   }
 
-  /** The loop goes on: the whole batch is its own. */
+  /** The loop continues: it owns the whole batch. */
   keep(): void {
     if (this.offer === 'open') this.offer = 'kept';
   }
 
-  /** The loop is left: what it has not read goes back. */
+  /** The loop is left: puts back the events that it has not read. */
   leave(): void {
     if (this.offer !== 'open') return;
     const { events, read } = this;
@@ -49,7 +49,7 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
   }
 
   get(events: DatEvent[], key: string | symbol): unknown {
-    // The iterator of arrays, without the detour of the proxy at each step.
+    // The iterator of arrays, without a proxy call at each step.
     if (key === Symbol.iterator) return () => new BatchReader(this);
     if (this.offer !== 'kept' && typeof key === 'string') {
       this.lookBack();
@@ -58,7 +58,7 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
     return Reflect.get(events, key);
   }
 
-  /** The event at an index, which is read by that; undefined behind the last. */
+  /** Reads the event at an index; undefined behind the last. */
   at(index: number): DatEvent | undefined {
     if (this.offer !== 'kept') {
       this.lookBack();
@@ -67,14 +67,14 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
     return this.events[index];
   }
 
-  /** After the loop: is the batch still to be had? */
+  /** After the loop: empties the batch if the EVD no longer has the rest. */
   private lookBack(): void {
     if (this.returned === undefined || this.source.hasStill(this.returned)) return;
     this.settle();
     this.events.length = 0;
   }
 
-  /** The event at an index is read; an index of none, as behind the last, reads nothing. */
+  /** Marks the event at an index as read; an index out of range marks nothing. */
   private reach(index: number): void {
     if (!Number.isInteger(index) || index < 0 || index >= this.events.length) return;
     if (this.returned === undefined) {
@@ -122,8 +122,8 @@ export interface IterationHost extends BatchSource {
   /** @throws DatError DAT_INVALID_STATE while something else takes the events */
   beginIteration(): void;
   /**
-   * Takes everything that waits, at least one event. When there is none, `iteration` is served as
-   * soon as there is: 'later'. 'never' when the EVD has been freed.
+   * Takes all queued events, at least one. If there is none, 'later': `iteration` is served when
+   * there is. 'never' when the EVD has been freed.
    * @throws DatError DAT_INVALID_STATE
    */
   nextBatch(iteration: Waiting): DatEvent[] | 'later' | 'never';
@@ -159,7 +159,7 @@ export class BatchIterator implements Batches, Waiting {
     return this;
   }
 
-  /** One promise, settled by the EVD itself: each that lies between costs a turn of microtasks. */
+  /** One promise, settled by the EVD itself: each promise in between would cost a microtask. */
   next(): Promise<Result> {
     this.offered?.keep();
     try {

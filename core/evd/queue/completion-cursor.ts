@@ -13,13 +13,13 @@ export class CompletionCursor {
   next = 0;
   /** Number of the next completion to scan. */
   scanned = 0;
-  /** An `onCompletion` is under way. */
+  /** True during an `onCompletion`. */
   scanning = false;
-  /** An event has been posted behind a completion of the scan under way: that keeps its number. */
+  /** An event has been posted behind the completion being scanned, which keeps its number. */
   followed = false;
-  /** Completions that the consumer has not seen, since their owner was freed. */
+  /** Completions that the consumer never saw, because their owner was freed. */
   dropped = 0;
-  /** The loudest of the completions that the last `scan` found. */
+  /** The highest notify level that the last `scan` found. */
   notice: Notice = Notice.NONE;
   private hiddenCount = 0;
   /** By number: completions between `next` and `scanned` that the consumer must not see. */
@@ -79,7 +79,7 @@ export class CompletionCursor {
     return visible;
   }
 
-  /** Every scanned completion has been taken. */
+  /** True if every scanned completion has been taken. */
   get empty(): boolean {
     return this.next === this.scanned;
   }
@@ -115,8 +115,8 @@ export class CompletionCursor {
   }
 
   /**
-   * Drops what an owner has left in the queue: it is hidden and counted.
-   * @param srqn the owner is a shared receive queue, and the context that of no queue pair
+   * Drops an owner's completions in the queue: they are hidden and counted.
+   * @param srqn the owner is a shared receive queue, and the context belongs to no queue pair
    */
   purge(context: number, srqn?: number): void {
     for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
@@ -127,7 +127,7 @@ export class CompletionCursor {
     this.skipHidden();
   }
 
-  /** Completions of a context that the consumer has still to take. */
+  /** Completions of a context that the consumer has not taken yet. */
   left(context: number): number {
     let left = 0;
     for (let n = this.next; n !== this.scanned; n = (n + 1) >>> 0) {
@@ -143,7 +143,7 @@ export class CompletionCursor {
     return srqn === undefined || ring.words[at + CQE.SRQN] === srqn;
   }
 
-  /** After the ring has been replaced: what was unread has moved to the new one, in order. */
+  /** The ring has been replaced: unread completions have moved to the new one, in order. */
   rebase(): void {
     const ring = this.cq.ring;
     const hidden = new Uint8Array(ring.entries);
@@ -186,8 +186,8 @@ export class CompletionCursor {
   }
 
   /**
-   * Takes the completion being scanned out of the ring. Those in front of it that wait move up by
-   * one and keep their numbers, so that it holds no entry while the consumer does not look.
+   * Removes the completion being scanned from the ring. Untaken ones in front of it move up by one
+   * and keep their numbers, so that it holds no entry while the consumer does not look.
    */
   private remove(): void {
     const { ring } = this.cq;

@@ -18,17 +18,17 @@ export type CompletionView = boolean | 'silent' | 'absent';
 /** An endpoint (or shared receive queue) as the event dispatchers see it. */
 export interface CompletionOwner {
   /**
-   * Called exactly once for each completion, in ring order, when it is first seen by core: before
-   * it can be dequeued, whether or not anybody dequeues it. Entries are reclaimed, early
-   * ESTABLISHED and breaking happen here. What it posts to this EVD stands before this completion
-   * (or behind it: `EventPlace`).
+   * Called exactly once for each completion, in ring order, when core first sees it: before it can
+   * be dequeued, and even if it never is. Entries are reclaimed, early ESTABLISHED is handled, and
+   * connections break here. Events that it posts to this EVD are placed before this completion (or
+   * behind it: `EventPlace`).
    * @param words the words of the completion ring
    * @param at index of the entry's first word
    */
   onCompletion(words: Uint32Array, at: number): CompletionView;
   /** Makes the event, at the moment when it is handed over. */
   toEvent(words: Uint32Array, at: number): DatEvent;
-  /** The same without an object: `batch.setDto` or `batch.setEvent`. Default: `toEvent`. */
+  /** As `toEvent`, without an object: `batch.setDto` or `batch.setEvent`. Default: `toEvent`. */
   fill?(batch: EventBatch, slot: number, words: Uint32Array, at: number): void;
 }
 
@@ -38,7 +38,7 @@ const GENERATIONS = 0xfff;
 
 /**
  * The owners of one device or IA. A context is slot (20 bits) and generation (12 bits): a
- * completion that outlives its queue pair finds nothing, not the slot's next tenant.
+ * completion that outlives its queue pair finds no owner, instead of the slot's next one.
  */
 export class CompletionOwners {
   private readonly contexts: number[] = [];
@@ -92,7 +92,7 @@ export class CompletionOwners {
     return owner ?? this.shared.get(words[at + CQE.SRQN] ?? 0);
   }
 
-  /** Makes a shared receive queue known by its number. */
+  /** Registers a shared receive queue by its number. */
   addShared(srqn: number, owner: CompletionOwner): void {
     this.shared.set(srqn, owner);
   }

@@ -1,6 +1,6 @@
 /**
  * A reusable batch for `Evd.dequeueInto`: columns of numbers, so that a completion costs no object.
- * Slot i of each column speaks of the i-th event taken.
+ * Slot i of each column belongs to the i-th event taken.
  */
 import { showAs } from '../../spi/checks/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
@@ -87,7 +87,7 @@ export class EventBatch {
     this.immediates[slot] = event.immediate ?? invalidated ?? 0;
   }
 
-  /** Fills a slot with an event that had been taken as an object, as if it had not. */
+  /** Fills a slot with an event that had been taken as an object, as if it had never been one. */
   setTaken(slot: number, event: DatEvent): void {
     this.setEvent(slot, event);
     if (event.type === 'dto') this.events[slot] = undefined;

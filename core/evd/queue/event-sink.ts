@@ -1,4 +1,4 @@
-/** Push consumption without a stream library: core/stream makes an Observable of it. */
+/** Push consumption without a stream library: core/stream wraps it as an Observable. */
 import type { DatEvent } from '../events/event.js';
 
 export interface EventSink<T = DatEvent> {
@@ -11,7 +11,7 @@ export interface EventSink<T = DatEvent> {
 /** Something that a sink can be attached to, one at a time. */
 export interface EventSource<T = DatEvent> {
   /**
-   * @returns detaches the sink; what is still queued stays
+   * @returns a function that detaches the sink; queued events stay
    * @throws DatError DAT_INVALID_STATE while something else takes the events
    */
   attachSink(sink: EventSink<T>): () => void;

@@ -12,9 +12,8 @@ import { Notice } from './notify-level.js';
 
 /**
  * The software queue of an EVD: a bounded ring of events, each with its place among the
- * completions. A place is the (u32, free-running) number of the completion that the event stands in
- * front of. Places never decrease along the queue, since the poster scans the completion queue
- * first.
+ * completions. A place is the number (u32, free-running) of the next completion behind the event.
+ * Places never decrease along the queue, since the poster scans the completion queue first.
  */
 class EventQueue {
   private events: (PostedEvent | undefined)[];
@@ -49,7 +48,7 @@ class EventQueue {
     this.count++;
   }
 
-  /** True when the oldest event stands in front of completion number `next`. */
+  /** True if the oldest event is in front of completion number `next`. */
   ready(next: number): boolean {
     return this.count > 0 && (((this.places[this.head] ?? 0) - next) | 0) <= 0;
   }
@@ -88,34 +87,33 @@ class EventQueue {
 }
 
 /**
- * Where a posted event stands on an EVD with completions. `behind`: behind all completions that are
- * in the queue now (they are scanned first). `here`: behind those scanned so far, in front of the
- * next one. From within `onCompletion` of a completion both mean in front of it, and `after` behind
- * it.
+ * Place of a posted event on an EVD with completions. `behind`: behind all completions in the queue
+ * now (they are scanned first). `here`: behind those scanned so far, in front of the next one.
+ * Within `onCompletion`, both mean in front of that completion, and `after` means behind it.
  */
 export type EventPlace = 'behind' | 'here' | 'after';
 
 /** Is told of new events. */
 export interface StoreListener {
-  /** Something new has come that the consumer may see. */
+  /** A new event that the consumer may see. */
   arrived(notice: Notice): void;
 }
 
 export class EventStore {
   private readonly cursor: CompletionCursor | undefined;
   private readonly queue: EventQueue;
-  /** Taken and put back: in front of everything else. */
+  /** Events put back: in front of everything else. */
   private back: DatEvent[] | undefined;
   /** The events put back last, as long as none of them has been taken. */
   private lastBack: readonly DatEvent[] | undefined;
-  /** Goes into the queue as soon as there is room. */
+  /** An event to be queued as soon as there is room. */
   private late: PostedEvent | undefined;
 
   constructor(
     qlen: number,
     private readonly cq: CompletionQueue | undefined,
     owners: CompletionOwners,
-    /** Completions say whether they are solicited. */
+    /** True if completions say whether they are solicited. */
     readonly reportsSolicited: boolean,
     private readonly listener: StoreListener,
   ) {
@@ -128,7 +126,7 @@ export class EventStore {
     return this.queue.capacity;
   }
 
-  /** Events that wait, as far as completions have been scanned. */
+  /** Queued events, including completions scanned so far. */
   get pending(): number {
     return this.queue.length + (this.cursor?.pending ?? 0) + (this.back?.length ?? 0);
   }
@@ -150,7 +148,7 @@ export class EventStore {
     return found;
   }
 
-  /** A queue that cannot be read must not cost an event: the next look tells of it. */
+  /** A queue that cannot be read must not lose an event: the next look reports the error. */
   private scanIfPossible(): void {
     try {
       this.scan();
@@ -173,12 +171,12 @@ export class EventStore {
     return true;
   }
 
-  /** The queue is full: posts the event when it is not. One such event waits; others are as it. */
+  /** Posts an event as soon as the full queue has room. At most one waits: all are alike. */
   postLate(event: PostedEvent): void {
     this.late ??= event;
   }
 
-  /** Takes the oldest event, looking at the completion queue when none is known. */
+  /** Takes the oldest event; looks at the completion queue if none is known. */
   take(): DatEvent | undefined {
     if (this.back !== undefined) return this.takeBack(this.back);
     const cursor = this.cursor;
@@ -210,19 +208,19 @@ export class EventStore {
     return count;
   }
 
-  /** Events that have been taken come back, in front of all that wait. */
+  /** Puts taken events back, in front of all queued ones. */
   putBack(events: readonly DatEvent[]): void {
     this.back = [...events, ...(this.back ?? [])];
     this.lastBack = events;
     this.listener.arrived(Notice.ALWAYS);
   }
 
-  /** Nothing has been taken of what was put back. */
+  /** True if none of the events put back has been taken. */
   hasStill(events: readonly DatEvent[]): boolean {
     return this.lastBack === events;
   }
 
-  /** Takes all of what was put back, and is still there. */
+  /** Takes all events that were put back and are still there. */
   takeAgain(events: readonly DatEvent[]): void {
     for (let left = events.length; left > 0 && this.back !== undefined; left--) {
       this.takeBack(this.back);
@@ -236,24 +234,24 @@ export class EventStore {
     return event;
   }
 
-  /** Drops and counts the completions that an endpoint leaves behind. */
+  /** Drops and counts the completions that a freed endpoint leaves. */
   purge(context: number, srqn?: number): void {
     this.scanIfPossible();
     this.cursor?.purge(context, srqn);
   }
 
-  /** Completions of a context that wait to be taken, as far as they have been scanned. */
+  /** Completions of a context that are scanned and not taken. */
   left(context: number): number {
     return this.cursor?.left(context) ?? 0;
   }
 
-  /** New limit of both queues; the caller has checked that what waits fits. */
+  /** Sets the limit of both queues; the caller has checked that queued events fit. */
   resize(qlen: number, cqEntries: number): void {
     this.resizeCq(cqEntries);
     this.queue.resize(qlen);
   }
 
-  /** New size of the completion queue alone. */
+  /** Sets the size of the completion queue alone. */
   resizeCq(entries: number): void {
     this.cq?.resize(entries);
     this.cursor?.rebase();
@@ -264,7 +262,7 @@ export class EventStore {
     this.back = this.lastBack = undefined;
   }
 
-  /** Makes sure that an event is in reach; false when there is none. */
+  /** Makes the next event available; false when there is none. */
   private advanceTo(cursor: CompletionCursor): boolean {
     if (!cursor.empty || this.queue.ready(cursor.next)) return true;
     this.scan();

@@ -1,6 +1,6 @@
 /**
- * An event store that tells of each event that is taken. A class of its own, chosen where the EVD
- * is made: where nothing is traced, taking an event asks for nothing.
+ * An event store that traces each event taken. It is a class of its own, chosen when the EVD is
+ * created, so that an EVD without tracing pays nothing for it.
  */
 import { nameOf } from '../../spi/index.js';
 import { DatDto, DatDtoStatus } from '../events/dto-status.js';
@@ -74,7 +74,7 @@ function statusField({ status }: { readonly status: number }): EventFields {
   return { status: nameOf(DatDtoStatus, status) };
 }
 
-/** The same of one that was taken into a batch, where completions are numbers. */
+/** As above for an event taken into a batch, where completions are numbers. */
 export function slotFields(batch: EventBatch, slot: number): EventFields {
   const event = batch.events[slot];
   if (event !== undefined) return eventFields(event);

@@ -1,12 +1,12 @@
-/** One suspended `wait`: what ends it, and what it holds on to until then. */
+/** One pending `wait`: the ways it ends, and its resources until then. */
 import { DatError } from '../../errors/index.js';
 import { type Clock, Timer, type Timers } from '../../spi/index.js';
 
 export interface WaiterInit {
-  /** Events that must wait. */
+  /** Events that must be queued. */
   readonly threshold: number;
   /**
-   * Enough events wait: takes what it wants and settles; false when there was nothing after all.
+   * Enough events are queued: takes them and settles; false if there were none after all.
    */
   readonly satisfy: () => boolean;
   readonly reject: (error: DatError) => void;
@@ -18,9 +18,9 @@ export interface WaiterInit {
 
 /** A pending call on an EVD: a call of `wait`, or an iteration. One at a time. */
 export interface Waiting {
-  /** Events that must wait for it to be served. */
+  /** Events that must be queued for it to be served. */
   readonly threshold: number;
-  /** Takes what it wants and settles; false when there was nothing after all: it goes on. */
+  /** Takes its events and settles; false if there were none after all: it keeps waiting. */
   satisfy(): boolean;
   reject(error: DatError): void;
   /** The EVD has been freed. */

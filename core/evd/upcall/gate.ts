@@ -6,7 +6,7 @@ import { UPCALL_POLICIES, type UpcallPolicy } from './policy.js';
 
 /** An upcall in progress. */
 export interface UpcallToken {
-  /** Waits (teardown, free, close) made through this upcall and not over yet. */
+  /** Pending waits (teardown, free, close) made through this upcall. */
   waits: number;
 }
 
@@ -14,7 +14,7 @@ interface Drain {
   readonly remaining: Set<UpcallToken>;
   readonly own: UpcallToken | undefined;
   readonly done: () => void;
-  /** Several upcalls may wait in it together: the close of an adapter. */
+  /** Several upcalls may wait in one call: the close of an adapter. */
   readonly joint: boolean;
 }
 
@@ -23,14 +23,14 @@ export class UpcallGate {
   /** Upcalls that may be in progress at a time under the present policy. */
   limit = 0;
   /**
-   * Something calls for an upcall. Set by each new event and by enabling with `deliver`; reset by
-   * enabling with `keep`, when the queue has run empty, and under NOTIFY by the start of the one
-   * call that tells of it.
+   * An upcall is due. Set by each new event and by enabling with `deliver`. Reset by enabling with
+   * `keep`, when the queue has run empty, and under NOTIFY by the start of the one call that
+   * reports it.
    */
   due = false;
-  /** The EVD is DISABLED: nothing starts until it is enabled again. */
+  /** True while the EVD is DISABLED: no upcall starts until it is enabled again. */
   blocked = false;
-  /** In no order. A Set would make a new table for every second upcall. */
+  /** Unordered. A Set would allocate a new table for every second upcall. */
   private readonly running: UpcallToken[] = [];
   private readonly drains: Drain[] = [];
 
@@ -46,12 +46,12 @@ export class UpcallGate {
     return this.running.length;
   }
 
-  /** The next event would start an upcall. */
+  /** True if the next event would start an upcall. */
   get wantsNext(): boolean {
     return !this.blocked && this.running.length < this.limit;
   }
 
-  /** A new event is in the queue. */
+  /** A new event is queued. */
   arrived(): void {
     this.due = true;
   }
@@ -87,9 +87,9 @@ export class UpcallGate {
   }
 
   /**
-   * Calls `done`, once, when the upcalls in progress now have ended. `own`, the upcall that asks,
-   * is not waited for, nor are others that wait likewise: the last to ask finds all others waiting,
-   * so nothing waits in a circle.
+   * Calls `done`, once, when the upcalls in progress now have ended. `own`, the calling upcall, is
+   * not waited for, nor are others that wait likewise. The last to ask finds all others waiting, so
+   * there is no circular wait.
    */
   drain(own: UpcallToken | undefined, done: () => void): void {
     const remaining = new Set(this.running);
@@ -102,8 +102,8 @@ export class UpcallGate {
   }
 
   /**
-   * The same for the close of an adapter, which several upcalls may wait for: none of `callers`,
-   * nor of those that join later, is waited for.
+   * As above for the close of an adapter, which several upcalls may wait for: neither `callers`,
+   * nor those that join later, are waited for.
    */
   drainJointly(callers: ReadonlySet<UpcallToken>, done: () => void): void {
     const remaining = new Set(this.running);
@@ -111,7 +111,7 @@ export class UpcallGate {
     this.start({ remaining, own: undefined, done, joint: true });
   }
 
-  /** This upcall too waits for the adapter to be closed. */
+  /** This upcall also waits for the adapter to be closed. */
   join(token: UpcallToken): void {
     for (const drain of [...this.drains]) {
       if (!drain.joint) continue;
@@ -121,7 +121,7 @@ export class UpcallGate {
   }
 
   private leave(remaining: Set<UpcallToken>, token: UpcallToken): void {
-    // For good: when the close is over, nothing is left that could wait for this upcall.
+    // Never removed: after the close, nothing can wait for this upcall.
     if (remaining.delete(token)) token.waits++;
   }
 

@@ -12,9 +12,9 @@ export const UpcallPolicy = {
 export type UpcallPolicy = (typeof UpcallPolicy)[keyof typeof UpcallPolicy];
 
 interface PolicyRow {
-  /** May upcalls start? */
+  /** True if upcalls may start. */
   readonly enabled: boolean;
-  /** Is an event handed over, or does the consumer dequeue? */
+  /** True if the upcall gets the event; else the consumer dequeues. */
   readonly carriesEvent: boolean;
   /** Upcalls in progress at a time; undefined where the consumer sets it. */
   readonly limit: number | undefined;

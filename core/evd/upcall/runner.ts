@@ -1,4 +1,4 @@
-/** Carries out what the gate allows: hands events to the handler and watches it end. */
+/** Runs the upcalls that the gate allows: hands events to the handler and tracks its end. */
 import type { Scheduler } from '../../spi/index.js';
 import type { DatEvent } from '../events/event.js';
 import type { EventStore } from '../queue/event-store.js';
@@ -12,17 +12,17 @@ import {
   type UpcallOwner,
 } from './upcall.js';
 
-// How an upcall is recognized in the asynchronous part of its handler, where it is on no call
-// stack: an async function of its own name awaits the handler's promise. V8 walks from the code
-// that runs, through the promises that depend on it, to the functions that await them; where a
-// name of ours is among those, that upcall cannot end before the code has. It costs nothing until
-// it is asked for. Code that the upcall awaits by other ways (a callback that resolves a promise)
-// is not found.
+// Identifies an upcall in the asynchronous part of its handler, where it is on no call stack. An
+// async function with a name of its own awaits the handler's promise. V8 walks from the running
+// code, through the promises that depend on it, to the functions that await them. If one of our
+// names is among those, that upcall cannot end before the code has. It costs nothing until it is
+// used. It does not find code that the upcall awaits by other ways (a callback that resolves a
+// promise).
 
 /** An upcall that has outlived its call. */
 interface UpcallFrame {
   readonly name: string;
-  /** Awaits; its name is the frame's. */
+  /** Awaits the promise; its function name is the frame's. */
   readonly follow: (result: PromiseLike<void>) => Promise<void>;
 }
 
@@ -45,7 +45,7 @@ function leaveFrame(frame: UpcallFrame): void {
   idle.push(frame);
 }
 
-/** The upcall in progress that made the call, or awaits the code that does. */
+/** The upcall in progress that made the call, or that awaits the calling code. */
 export function callingUpcall(): Upcall | undefined {
   return currentUpcall() ?? (outlived.size > 0 ? awaiting() : undefined);
 }
@@ -60,7 +60,7 @@ function newFrame(): UpcallFrame {
   return { name, follow: named[name]! };
 }
 
-/** The first upcall among the async functions that await the code that runs now. */
+/** The first upcall among the async functions that await the running code. */
 function awaiting(): Upcall | undefined {
   const v8: { prepareStackTrace?: unknown; stackTraceLimit: number } = Error;
   const saved = { prepareStackTrace: v8.prepareStackTrace, stackTraceLimit: v8.stackTraceLimit };
@@ -89,7 +89,7 @@ export interface UpcallListener {
 
 /** A stream that owns the upcalls of an EVD. */
 export interface UpcallLessee {
-  /** It has them no more: another handler, TEARDOWN by the consumer, or the end of the EVD. */
+  /** The upcalls are lost: another handler, TEARDOWN by the consumer, or the end of the EVD. */
   upcallsLost(): void;
 }
 
@@ -105,7 +105,7 @@ export class UpcallRunner {
     private readonly scheduler: Scheduler,
   ) {}
 
-  /** Starts at most `budget` upcalls; returns what is left of it: 0 when the turn is over, too. */
+  /** Starts at most `budget` upcalls; returns the rest: 0 also when the turn is over. */
   run(budget: number): number {
     let left = budget;
     while (left > 0 && this.gate.mayStart(this.store.pending)) {
@@ -159,7 +159,7 @@ export class UpcallRunner {
   }
 }
 
-/** As the language sees it: an object with a method `then`. */
+/** A thenable as in JavaScript: an object with a method `then`. */
 export function isPromiseLike<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   if (typeof value !== 'object' || value === null) return false;
   return typeof (value as Partial<PromiseLike<T>>).then === 'function';

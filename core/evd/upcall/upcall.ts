@@ -16,21 +16,21 @@ export interface UpcallOwner {
 }
 
 /**
- * An upcall in progress, given to the handler. A handler that goes on asynchronously passes it to
- * calls that wait for upcalls to end (or uses `teardown` and `free` here), so that they do not wait
- * for their own caller. In its synchronous part the handler need not.
+ * An upcall in progress, passed to the handler. An asynchronous handler passes it to calls that
+ * wait for upcalls to end (or uses `teardown` and `free` here), so that they do not wait for their
+ * own caller. The synchronous part of a handler need not.
  */
 export class Upcall implements UpcallToken {
   static {
     showAs(this, 'Upcall', ({ evd, moreEvents }) => ({ evd, moreEvents }));
   }
 
-  /** Calls that wait on behalf of this upcall. */
+  /** Pending calls that wait on behalf of this upcall. */
   waits = 0;
 
   constructor(
     readonly evd: UpcallOwner,
-    /** More events wait in the EVD. */
+    /** True if more events are queued in the EVD. */
     readonly moreEvents: boolean,
   ) {}
 
@@ -47,7 +47,7 @@ export class Upcall implements UpcallToken {
 
 /**
  * @param event undefined under NOTIFY, where the consumer dequeues
- * @returns a promise makes the upcall last until it settles
+ * @returns a promise if the upcall is to last until it settles
  */
 export type UpcallHandler = (event: DatEvent, upcall: Upcall) => void | PromiseLike<void>;
 /** The handler under NOTIFY: it gets no event and dequeues. */
@@ -55,7 +55,7 @@ export type NotifyHandler = (event: undefined, upcall: Upcall) => void | Promise
 
 let current: Upcall | undefined;
 
-/** The upcall whose handler is on the call stack, of whichever EVD. */
+/** The upcall whose handler is on the call stack, of any EVD. */
 export function currentUpcall(): Upcall | undefined {
   return current;
 }
