@@ -12,13 +12,13 @@ export interface IaContext extends DeviceServices {
 
 /** An open device, held by one interface adapter. */
 export interface DeviceLease {
-  /** Events of the device and its port go to every interface adapter on it. */
+  /** Receives events of the device and its port; every interface adapter on it gets them. */
   onEvent(listener: (event: AsyncEventType) => void): void;
   /** The device's MAD module, if it has one. */
   mad(): MadModule | undefined;
   /**
-   * Gives the device back, once. For the last holder, the steps that end it: the modules before the
-   * queue pairs go, the device after everything; `done` when they have run.
+   * Gives the device back, once. The last holder gets the teardown steps: the modules before the
+   * queue pairs, the device last; call `done` when they have run.
    */
   release(): DeviceRelease;
 }

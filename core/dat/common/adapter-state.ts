@@ -21,7 +21,7 @@ import { checkEvd, type EvdUse } from './private-evd.js';
 import type { TraceFields } from './trace.js';
 import { IaCounters } from './ia-counters.js';
 
-/** An object that ends with its adapter, at the latest. */
+/** An object that is ended with its adapter at the latest. */
 export interface IaChild {
   /** DAT_HANDLE_TYPE, under which it is counted. */
   readonly handleType: string;
@@ -33,9 +33,9 @@ export class IaCore {
   readonly evds = new Set<Evd>();
   readonly cnos = new Set<Cno>();
   readonly counts = new IaCounters();
-  /** Where its endpoints count. */
+  /** Counters of all its endpoints. */
   readonly slab = new Slab();
-  /** Where they note what people may want to know. */
+  /** Flight records of its objects. */
   readonly flights = new FlightLog();
   /** The view that event dispatchers and notification objects have of the adapter. */
   readonly evdHost: EvdHost;
@@ -43,7 +43,7 @@ export class IaCore {
   readonly asyncEvd: Evd;
   /** Run when a close begins, before anything is ended. */
   readonly closers = new Set<() => void>();
-  /** A close has begun: no call makes anything any more. */
+  /** A close has begun: no call creates anything any more. */
   isClosing = false;
 
   constructor(
@@ -69,7 +69,7 @@ export class IaCore {
   }
 
   /**
-   * Every call of the adapter starts here: it is traced, and the adapter is open.
+   * Starts every call of the adapter: traces it, and checks that the adapter is open.
    * @returns the call
    * @throws DatError DAT_INVALID_HANDLE
    */
@@ -102,7 +102,7 @@ export class IaCore {
     if (this.children.delete(child)) this.counts.object(child.handleType, 'Free');
   }
 
-  /** An event dispatcher of the adapter's own choice. */
+  /** Creates a private event dispatcher. */
   newEvd(qlen: number, streams: number): Evd {
     return this.adoptEvd(new Evd(this.evdHost, { id: nextHandleId(), qlen, streams }));
   }
@@ -119,7 +119,7 @@ export class IaCore {
     return cno;
   }
 
-  /** Unless the consumer has put it to another use: then it is the consumer's to free. */
+  /** Frees it, unless the consumer has put it to another use: then the consumer frees it. */
   freePrivateEvd(evd: Evd): void {
     if (evd.feed.isInUse || !this.evds.delete(evd)) return;
     evd.free().catch((error: unknown) => {
@@ -146,7 +146,7 @@ export class IaCore {
     if (!this.reportAsync(event) || !isHeeded) unhandled(event.cause);
   }
 
-  /** Looks at every completion queue, so that finished requests let go of their memory. */
+  /** Scans every completion queue, so that finished requests release their memory. */
   takeInCompletions(): void {
     for (const evd of [...this.evds]) evd.feed.scan();
   }

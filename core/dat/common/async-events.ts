@@ -14,13 +14,13 @@ import type { IaCore } from './adapter-state.js';
 // that are no errors only go to the log; a queue pair's last receive and a shared queue's low
 // watermark do not break an endpoint; and `reason` is filled in.
 
-/** Without `reason` and `breaks` an event is no error of adapter or endpoint: a line in the log. */
+/** Without `reason` and `breaks` an event is no error of adapter or endpoint: it is only logged. */
 export interface AsyncEventRow {
   /** For people. */
   readonly sentence: string;
   /** AsyncErrorReason.IA: the adapter has an error, ASYNC_IA_CATASTROPHIC. */
   readonly reason?: number;
-  /** The endpoint is broken by it: ASYNC_EP_BROKEN. */
+  /** It breaks the endpoint: ASYNC_EP_BROKEN. */
   readonly breaks?: true;
 }
 
@@ -28,7 +28,7 @@ const { CATASTROPHIC, OTHER } = AsyncErrorReason.IA;
 type Name = keyof typeof AsyncEventType;
 const breaks = true;
 
-/** Those of an EVD and of a shared receive queue are reported by these themselves. */
+/** An EVD and a shared receive queue report their own events. */
 export const ASYNC_EVENTS: Readonly<Record<Name, AsyncEventRow>> = {
   CQ_ERR: { sentence: 'the completion queue overran; its endpoints are broken' },
   QP_FATAL: { sentence: 'the queue pair failed', breaks },
@@ -76,7 +76,7 @@ export function reportDeviceEvent(event: AsyncEventType, core: IaCore): void {
   core.reportAsync({ type: 'async-error', number, object: core.ia, reason, message: text });
 }
 
-/** EP_BROKEN: the queue pair of an endpoint went to its error state by itself. */
+/** EP_BROKEN: the queue pair of an endpoint went to its error state without a failed request. */
 export function epBrokenEvent(
   ep: EventEndpoint | EventDatagramEndpoint,
   message: string,

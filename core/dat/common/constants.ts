@@ -4,13 +4,13 @@ import { show } from '../../spi/checks/index.js';
 /** Completion flags: a bit set, on a posted request and as an endpoint attribute. */
 export const CompletionFlags = {
   DEFAULT: 0x00,
-  /** No event when the request succeeds; a failure always shows. */
+  /** No event when the request succeeds; a failure always has one. */
   SUPPRESS: 0x01,
   /** A send asks for a notifying receive completion at the peer. */
   SOLICITED_WAIT: 0x02,
   /** An event without a notification; the endpoint attribute must allow it. */
   UNSIGNALLED: 0x04,
-  /** Starts after the RDMA reads posted before it have completed. */
+  /** Starts after all RDMA reads posted before it have completed. */
   BARRIER_FENCE: 0x08,
   /** Endpoint attribute only: `wait` counts to its threshold. */
   EVD_THRESHOLD: 0x10,
@@ -28,7 +28,7 @@ export const MemPrivileges = {
   REMOTE_ATOMIC: 0x40,
 } as const;
 
-/** DAT_MEM_TYPE: what kind of memory a region is of. FILE is ours; the kernel's types are below. */
+/** DAT_MEM_TYPE: the kind of a region's memory. FILE is ours; the kernel's types are below. */
 export const MemType = {
   VIRTUAL: 0x00,
   /** The memory of another region. */
@@ -45,7 +45,7 @@ export const MemType = {
 } as const;
 export type MemTypeName = keyof typeof MemType;
 
-/** DAT_VA_TYPE: where addresses within a region begin. */
+/** DAT_VA_TYPE: the start of addresses within a region. */
 export const VaType = {
   /** At a virtual address. */
   VA: 0,

@@ -1,4 +1,4 @@
-/** A completion as an event: the slow, comfortable way; `EventBatch` is the quick one. */
+/** Completions as event objects: convenient and slow. `EventBatch` is the fast way. */
 import {
   DatDto,
   dtoEventNumber,

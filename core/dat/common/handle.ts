@@ -21,7 +21,7 @@ export type HandleType =
   | 'CR'
   | 'XRC_DOMAIN';
 
-/** DAT_HANDLE_TYPE of uDAPL: what `dat_get_handle_type` says of an object's `handleType`. */
+/** DAT_HANDLE_TYPE of uDAPL: values of an object's `handleType` (dat_get_handle_type). */
 export const HandleTypeNumber = {
   CR: 0,
   EP: 1,
@@ -52,7 +52,7 @@ export interface DatHandle {
   readonly isFreed: boolean;
 }
 
-/** `value instanceof DatHandle`: no class, since classes of ours are bases themselves. */
+/** Supports `value instanceof DatHandle`. It is no class, because our classes have other bases. */
 export const DatHandle = {
   [Symbol.hasInstance](value: unknown): value is DatHandle {
     return typeof value === 'object' && value !== null && HANDLE in value;
@@ -75,7 +75,7 @@ export interface Callee extends DatHandle {
 }
 
 /**
- * A call on an object begins: it is traced, and the object is there.
+ * Begins a call on an object: traces it, and checks the handle.
  * @returns the call
  * @throws DatError DAT_INVALID_HANDLE when the object has been freed
  */
@@ -90,7 +90,7 @@ function nameInTraces(type: HandleType): string {
   return type === 'XRC_DOMAIN' ? 'domain' : type.toLowerCase();
 }
 
-/** Base of those that are nothing else's base. */
+/** Base of classes without another base. */
 export abstract class Handle implements Callee {
   readonly id = nextHandleId();
   abstract readonly handleType: HandleType;
@@ -132,7 +132,7 @@ export function endedError(handle: DatHandle, by: string, operation: string): Da
 /** An object of an interface adapter. */
 type Owned = DatHandle & { readonly core: IaCore };
 
-/** Objects as parameters, by DAT's name of their kind: what they must be, and their source. */
+/** Objects as parameters, by DAT's name of their kind: the requirement, and how to get one. */
 const PARAMETERS = {
   PZ: ['pz', 'a Pz', 'ia.createPz() makes them'],
   LMR: ['lmr', 'an Lmr', 'ia.allocate() and ia.createLmr() make them'],
@@ -143,7 +143,7 @@ const PARAMETERS = {
 
 /**
  * A parameter that must be a live object of one class and of one IA.
- * @param kind what DAT calls the parameter's kind; also selects the subtype
+ * @param kind DAT's name of the parameter's kind; also selects the subtype
  */
 export function checkHandle<T extends Owned>(
   operation: string,
@@ -175,6 +175,6 @@ function handleSubtype(
   type: HandleType,
 ): `DAT_INVALID_HANDLE_${HandleSubtypeName}` | 'DAT_INVALID_HANDLE1' {
   if (type === 'EVD') return 'DAT_INVALID_HANDLE_EVD_REQUEST';
-  // DAT has no subtype for what it does not know.
+  // DAT has no subtype for objects that it does not have.
   return type === 'XRC_DOMAIN' ? 'DAT_INVALID_HANDLE1' : `DAT_INVALID_HANDLE_${type}`;
 }

@@ -1,7 +1,7 @@
 /** Counters of an interface adapter: those of DAT_IA_COUNTERS that have an event here. */
 import { Counters } from '../../evd/index.js';
 
-/** Objects that are counted as they come and go. */
+/** Objects whose creation and freeing are counted. */
 const KINDS = ['pz', 'lmr', 'rmr', 'srq', 'evd', 'cno', 'ep', 'psp', 'rsp', 'csp'] as const;
 type Kind = (typeof KINDS)[number];
 
@@ -33,13 +33,13 @@ export class IaCounters extends Counters<CounterName> {
     super(NAMES);
   }
 
-  /** An object of that kind (DAT_HANDLE_TYPE in any case) has come, or gone. */
+  /** Counts an object of that kind (DAT_HANDLE_TYPE in any case), created or freed. */
   object(handleType: string, what: 'Create' | 'Free'): void {
     const kind = KINDS.find((known) => known === handleType.toLowerCase());
     if (kind !== undefined) this.count(`${kind}${what}`);
   }
 
-  /** Memory has been allocated. */
+  /** Counts allocated memory. */
   allocated(lengthBytes: number): void {
     this.count('memoryAllocate');
     this.bump(NAMES.indexOf('memoryAllocateData'), lengthBytes);

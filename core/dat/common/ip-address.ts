@@ -1,4 +1,4 @@
-/** IP addresses as parameters, and which of our own reaches one. */
+/** IP addresses as parameters, and the own address that reaches each. */
 import { checkFields, checkOptions, checkValue } from '../../errors/guards.js';
 import { type Kinds, kindOf, show } from '../../spi/checks/index.js';
 import { DatError } from '../../errors/index.js';
@@ -21,7 +21,7 @@ export function checkIp(operation: string, position: number, address: unknown): 
 }
 
 /**
- * Options with an address, which is looked at before their other values.
+ * Checks options with an address; the address before the other values.
  * @param position of the address
  * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
  */

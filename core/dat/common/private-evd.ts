@@ -1,4 +1,4 @@
-/** Event dispatchers as parameters, and the private ones that are offered as streams. */
+/** Event dispatchers as parameters, and private ones, which are offered as streams. */
 import { show } from '../../spi/checks/index.js';
 import { type DatEvent, Evd, EvdFlags } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';

@@ -1,11 +1,11 @@
-/** DAT memory privileges and what they are as access rights of the SPI. */
+/** DAT memory privileges, and the SPI access rights for them. */
 import { Access } from '../../spi/index.js';
 import { MemPrivileges } from './constants.js';
 
 /** Every privilege bit there is. */
 export const PRIVILEGE_MASK = MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC;
 
-/** Privileges that let a peer in. */
+/** Privileges that give peers access. */
 export const REMOTE_PRIVILEGES =
   MemPrivileges.REMOTE_READ | MemPrivileges.REMOTE_WRITE | MemPrivileges.REMOTE_ATOMIC;
 
@@ -17,7 +17,7 @@ const TO_ACCESS: readonly (readonly [number, number])[] = [
   [MemPrivileges.REMOTE_ATOMIC, Access.REMOTE_ATOMIC | Access.LOCAL_WRITE],
 ];
 
-/** Local read is implied by any registration, in verbs; core checks it when requests are posted. */
+/** Verbs implies local read with any registration; core checks it when requests are posted. */
 export function accessOf(privileges: number): number {
   let access = 0;
   for (const [privilege, bits] of TO_ACCESS) if (privileges & privilege) access |= bits;

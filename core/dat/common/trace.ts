@@ -1,7 +1,7 @@
 /**
  * API tracing: one line a call, with parameter names and symbolic values, at debug level:
- * `ep.postSend(ep=3, segments=1, cookie=7, flags=SUPPRESS)`. Whether calls are traced is decided
- * when the interface adapter is opened, so that a call that is not traced pays for one comparison.
+ * `ep.postSend(ep=3, segments=1, cookie=7, flags=SUPPRESS)`. Tracing is switched on or off when the
+ * interface adapter opens, so that an untraced call costs one comparison.
  */
 import { callLine } from '../../evd/index.js';
 import type { Logger } from '../../spi/index.js';

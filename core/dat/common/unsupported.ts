@@ -33,7 +33,7 @@ const EXHAUSTED = 'DAT_INSUFFICIENT_RESOURCES';
 export const OUT_OF = {
   zones: outOf('DAT_RESOURCE_PROTECTION_DOMAIN'),
   regions: outOf('DAT_RESOURCE_MEMORY_REGION'),
-  /** DAT has no word for them alone. */
+  /** DAT has no subtype for memory windows alone. */
   windows: outOf('DAT_RESOURCE_MEMORY_REGION'),
   sharedReceives: outOf('DAT_RESOURCE_SRQ'),
   queuePairs: outOf('DAT_RESOURCE_TEP'),

@@ -1,6 +1,6 @@
 /**
- * Connection request (dat_cr): answered once, by accept, reject or handoff; the handle dies with
- * the answer.
+ * Connection request (dat_cr): answered once, by accept, reject or handoff. The handle is invalid
+ * after that.
  */
 import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
@@ -23,7 +23,7 @@ const REJECT_CONSUMER = 28;
 
 export interface AnswerOptions {
   /**
-   * At most 196 bytes with accept, 148 with reject; so many arrive, with zeros behind what is sent.
+   * At most 196 bytes with accept, 148 with reject; the peer gets that many, padded with zeros.
    */
   readonly privateData?: Uint8Array;
 }
@@ -44,7 +44,7 @@ export interface CrParameters {
   readonly localEp: Ep | undefined;
 }
 
-/** Comes with a connection request event. */
+/** Delivered by a connection request event. */
 export class Cr extends Handle {
   static {
     showAs(this, 'Cr', ({ id, remoteAddress, state }) => ({ id, remoteAddress, state }));
@@ -135,7 +135,7 @@ export class Cr extends Handle {
 
   /**
    * Rejects (dat_cr_reject): the peer sees PEER_REJECTED with the private data. The endpoint that
-   * the request holds is UNCONNECTED again, or gone if it was made for the request.
+   * the request holds is UNCONNECTED again, or freed if it was made for the request.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER
    */
   reject(options: AnswerOptions = {}): void {
@@ -147,8 +147,8 @@ export class Cr extends Handle {
 
   /**
    * Hands the request to the listener on another connection qualifier of the device
-   * (dat_cr_handoff), which gets it as if it had come there. The endpoint that the request holds is
-   * let go as by `reject`; the peer notices nothing.
+   * (dat_cr_handoff), which gets it as if it had arrived there. The endpoint that the request holds
+   * is released as by `reject`; the peer notices nothing.
    * @param connQual a port; as a bigint, a service id
    * @throws DatError DAT_INVALID_PARAMETER when nothing listens there, or not for such a request;
    * DAT_INSUFFICIENT_RESOURCES when it has no room for it (DAT_RESOURCE_TEVD) or can make no
@@ -175,7 +175,7 @@ export class Cr extends Handle {
     this.retire(operation, 'handoff');
   }
 
-  /** @internal accepts by other means than an endpoint; what `accept` throws leaves it as it was */
+  /** @internal accepts without an endpoint; if `accept` throws, the request is unchanged */
   answer<T>(operation: string, accept: (request: CmRequest) => T): T {
     this.assertLive(operation);
     const answered = spiCall({ operation }, () => accept(this.request));
@@ -183,7 +183,7 @@ export class Cr extends Handle {
     return answered;
   }
 
-  /** @internal there was no room for the request, or nothing is left to answer it */
+  /** @internal there was no room for the request, or nothing that could answer it */
   drop(reason: number): void {
     this.answerReject(this.sp.handleType.toLowerCase(), reason, new Uint8Array(0));
   }
@@ -227,7 +227,7 @@ export class Cr extends Handle {
     try {
       this.request.reject({ reason, privateData });
     } catch (error) {
-      // The peer gave up first: nothing is left to tell it.
+      // The peer gave up first: nobody is left to answer.
       if (!isRequestGone(error)) throw toDatError(error, { operation });
     }
   }

@@ -1,4 +1,4 @@
-/** Making common service points. */
+/** Creates common service points. */
 import { checkOptions } from '../../errors/guards.js';
 import type { IaCore } from '../common/adapter-state.js';
 import { checkCspAddress, Csp, type CspOptions } from './csp.js';

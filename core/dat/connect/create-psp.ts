@@ -1,4 +1,4 @@
-/** Making public service points. */
+/** Creates public service points. */
 import { DatError } from '../../errors/index.js';
 import { PspFlags } from '../common/constants.js';
 import { BOOLEAN, optional } from '../../spi/checks/index.js';
@@ -13,12 +13,12 @@ import { listen } from './listen.js';
 import { Psp, type PspAnyOptions, type PspOptions } from './psp.js';
 import type { ServicePointInit } from './service-point.js';
 
-/** The ports that need no privilege, as sockets have it. */
+/** The ports that need no privilege, as with sockets. */
 const FIRST_ANY = 1024;
 const LAST_ANY = 65535;
 const PSP_ANY = ['evd', 'flags', 'endpoint', 'xrc'];
 
-/** Where `createPspAny` looks next: round the range, so that a freed one is not taken at once. */
+/** Where `createPspAny` looks next: it cycles, so that a freed port is not reused immediately. */
 export class AnyConnQual {
   private following = FIRST_ANY;
 

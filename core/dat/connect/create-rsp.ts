@@ -1,4 +1,4 @@
-/** Making reserved service points. */
+/** Creates reserved service points. */
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
 import { checkService } from '../endpoint/connect-options.js';

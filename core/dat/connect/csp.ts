@@ -1,6 +1,6 @@
 /**
- * Common service point (dat_csp): listens on an address and port, as a socket does. The other side
- * connects with `ep.commonConnect`.
+ * Common service point (dat_csp): listens on an address and port, like a socket. The peer connects
+ * with `ep.commonConnect`.
  */
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
@@ -9,7 +9,7 @@ import { type CommonAddress, checkCommonAddress } from '../endpoint/connect-opti
 import type { IaCore } from '../common/adapter-state.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 
-/** DAT_COMM: the socket that a common service point is like. */
+/** DAT_COMM: the socket that a common service point corresponds to. */
 export interface Comm {
   readonly domain: 'AF_INET' | 'AF_INET6';
   readonly type: 'SOCK_STREAM';
@@ -23,7 +23,7 @@ export interface CspOptions {
    * `0.0.0.0:7471`, `[::]:7471`, or `{ address, port }`.
    */
   readonly address: CommonAddress;
-  /** Default: as the address says. */
+  /** Default: the family of the address. */
   readonly comm?: Partial<Comm>;
   /** Takes the requests; without one, they are offered as `csp.requests$`. */
   readonly evd?: Evd;
@@ -65,14 +65,14 @@ export class Csp extends ServicePoint {
     };
   }
 
-  /** A wildcard takes what comes to any address. */
+  /** A wildcard accepts requests to any address. */
   protected override wants(request: CmRequest): boolean {
     return isWildcard(this.gid) || gidEquals(this.gid, request.localGid);
   }
 }
 
 /**
- * Where a common service point listens.
+ * Checks the address and port of a common service point.
  * @throws DatError DAT_INVALID_ADDRESS (malformed, or not ours), DAT_COMM_NOT_SUPPORTED,
  * DAT_INVALID_PARAMETER (port)
  */

@@ -1,4 +1,4 @@
-/** A service point on an event dispatcher that is given, or private to it. */
+/** Puts a service point on a given or private event dispatcher. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { Service } from '../endpoint/connect-options.js';

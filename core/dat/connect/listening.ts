@@ -1,6 +1,6 @@
 /**
- * The listeners of all adapters of a device, which share its CM. A request is handed from one
- * service point to another by this.
+ * The listeners of all adapters of a device, which share its CM. Used to hand a request from one
+ * service point to another.
  */
 import type { CmModule } from '../../spi/index.js';
 import type { Service } from '../endpoint/connect-options.js';

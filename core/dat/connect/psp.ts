@@ -14,16 +14,16 @@ export interface PspAnyOptions {
    */
   readonly evd?: Evd;
   /**
-   * PspFlags.CONSUMER (default): the consumer brings the endpoint when it accepts. PROVIDER: each
+   * PspFlags.CONSUMER (default): the consumer supplies the endpoint when it accepts. PROVIDER: each
    * request comes with a new one (`cr.ep`), in TENTATIVE_CONNECTION_PENDING.
    */
   readonly flags?: number;
-  /** With PspFlags.PROVIDER: what the endpoints are made with. */
+  /** With PspFlags.PROVIDER: options of the endpoints. */
   readonly endpoint?: EndpointOptions;
   /**
-   * True: it takes the requests of XRC initiators, which `domain.accept(cr)` accepts, and no
-   * others. False (default): it takes those of endpoints only. The CM refuses what it does not
-   * take, so a peer cannot send what the consumer's accept would throw for.
+   * True: it takes only requests of XRC initiators, for `domain.accept(cr)`. False (default): it
+   * takes only those of endpoints. The CM refuses the others, so a peer cannot send a request that
+   * the consumer's accept would throw for.
    */
   readonly xrc?: boolean;
 }
@@ -81,7 +81,7 @@ export class Psp extends ServicePoint {
     }
   }
 
-  /** It goes back to where it came from. */
+  /** Destroys the endpoint, which the provider made. */
   override releaseEndpoint(ep: Ep, by: string): void {
     ep.shutdown();
     ep.destroy(by);

@@ -1,4 +1,4 @@
-/** Reserved service point (dat_rsp): one request, for one endpoint that is kept for it. */
+/** Reserved service point (dat_rsp): one request, for one endpoint that is reserved for it. */
 import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
@@ -24,8 +24,8 @@ export interface RspParameters {
 }
 
 /**
- * Made by `ia.createRsp()`. Ends with its one request (as DAT says; the reference implementation
- * wants `dat_rsp_free` nevertheless, so `free` is legal then, and does nothing).
+ * Made by `ia.createRsp()`. Ends with its one request, as in DAT. dapl requires `dat_rsp_free`
+ * nevertheless, so `free` is legal then, and does nothing.
  */
 export class Rsp extends ServicePoint {
   readonly handleType = 'RSP';
@@ -49,8 +49,8 @@ export class Rsp extends ServicePoint {
   }
 
   /**
-   * Stops listening (dat_rsp_free); the endpoint is UNCONNECTED again. Once the request has come,
-   * there is nothing left to do, and it does nothing.
+   * Stops listening (dat_rsp_free); the endpoint is UNCONNECTED again. Does nothing once the
+   * request has come.
    * @throws DatError DAT_INVALID_HANDLE when it has been freed before its request came
    */
   override free(): void {
@@ -68,7 +68,7 @@ export class Rsp extends ServicePoint {
   }
 
   override releaseEndpoint(ep: Ep): void {
-    // Without room for the event it has not left RESERVED, and the service point goes on.
+    // Without room for the event it is still RESERVED, and the service point keeps listening.
     if (this.spent) ep.record.connection.hold('reject');
   }
 

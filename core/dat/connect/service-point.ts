@@ -40,7 +40,7 @@ const REJECT_NO_QP = 1;
 const REJECT_NO_RESOURCES = 3;
 const REJECT_INVALID_SERVICE_ID = 8;
 
-/** @internal how a service point is made */
+/** @internal parameters of a service point */
 export interface ServicePointInit {
   readonly service: Service;
   readonly evd: Evd;
@@ -68,7 +68,7 @@ export abstract class ServicePoint implements Callee {
   /** @internal */
   readonly service: Service;
   readonly evd: Evd;
-  /** @internal of the requests that it takes: the CM refuses others, a hand-off is refused here */
+  /** @internal of the requests that it takes: the CM refuses others, a hand-off fails here */
   readonly transport: CmRequest['transport'];
   /** @internal requests handed out and not answered */
   readonly unanswered = new Set<Cr>();
@@ -113,7 +113,7 @@ export abstract class ServicePoint implements Callee {
     return this.freedBy !== undefined;
   }
 
-  /** A port of rdma_cm's TCP port space; 0 where it listens on a service id of no port. */
+  /** A port of rdma_cm's TCP port space; 0 if it listens on a service id of no port. */
   get connQual(): number {
     return connQualOf(this.service);
   }
@@ -129,7 +129,7 @@ export abstract class ServicePoint implements Callee {
     return this.core.ia;
   }
 
-  /** LISTENING; PENDING while requests that it handed out wait for an answer; FREE. */
+  /** LISTENING; PENDING while requests that it handed out are not answered; FREE. */
   get state(): SpStateName {
     return this.current;
   }
@@ -149,14 +149,14 @@ export abstract class ServicePoint implements Callee {
     return this.evd;
   }
 
-  /** Listening, and a subscription to `requests$`, keep the process alive: the default. */
+  /** Lets listening, and a subscription to `requests$`, keep the process alive: the default. */
   ref(): this {
     return this.keepProcess(true);
   }
 
   /**
-   * Listening, and a subscription to `requests$`, do not keep the process alive, as `unref` of
-   * node:net. An EVD that was given has its own.
+   * Lets the process exit while it is listening or `requests$` has a subscriber, as `unref` of
+   * node:net. An EVD that was given has its own `unref`.
    */
   unref(): this {
     return this.keepProcess(false);
@@ -187,7 +187,7 @@ export abstract class ServicePoint implements Callee {
     if (!this.isFreed) this.stop('free', by);
   }
 
-  /** @internal a request has come by the CM */
+  /** @internal handles a request from the CM */
   onRequest(request: CmRequest): void {
     if (!this.takes(request)) {
       this.refuse(request, REJECT_INVALID_SERVICE_ID);
@@ -199,8 +199,8 @@ export abstract class ServicePoint implements Callee {
   }
 
   /**
-   * @internal a request comes from another service point
-   * @throws DatError when this one cannot take it: the request is as it was then
+   * @internal takes a request from another service point
+   * @throws DatError when this one cannot take it: the request is unchanged then
    */
   onHandoff(operation: string, request: CmRequest): void {
     if (!this.takes(request)) {
@@ -251,7 +251,7 @@ export abstract class ServicePoint implements Callee {
       localAddress: ipFromGid(request.localGid),
       truncated: false,
     };
-    // A request that no consumer will ever see must not leave the peer waiting.
+    // A request that the consumer will never see must not leave the peer waiting.
     if (this.evd.feed.post(event)) this.onHandedOut();
     else cr.drop(REJECT_NO_RESOURCES);
   }
@@ -273,31 +273,31 @@ export abstract class ServicePoint implements Callee {
     return true;
   }
 
-  /** The endpoint that a request holds: none, unless a kind of service point has one. */
+  /** The endpoint that a request holds: none, unless this kind of service point has one. */
   protected endpointFor(_request: CmRequest): Ep | undefined | 'none left' {
     return undefined;
   }
 
   /** Releases that endpoint when the request is not accepted. */
   releaseEndpoint(_ep: Ep, _by: string): void {
-    // Only kinds that have one let it go.
+    // Only kinds that have one release it.
   }
 
-  /** A request is in the consumer's hands. */
+  /** The consumer has got a request. */
   protected onHandedOut(): void {
-    // Most kinds go on listening.
+    // Most kinds keep listening.
   }
 
   protected refuse(request: CmRequest, reason: number): void {
     try {
       request.reject({ reason, privateData: new Uint8Array(0) });
     } catch (error) {
-      // The peer gave up first: nothing is left to tell it.
+      // The peer gave up first: nobody is left to answer.
       this.core.context.logger.debug('a request is gone', { error: String(error) });
     }
   }
 
-  /** The end of listening. */
+  /** Ends listening. */
   protected stop(trigger: SpTrigger, by: string): void {
     this.freedBy = by;
     this.move(trigger);
@@ -315,7 +315,7 @@ export abstract class ServicePoint implements Callee {
     this.core.forget(this);
   }
 
-  /** Requests that the consumer has not seen yet are refused: it is not going to see them. */
+  /** Refuses requests that the consumer has not seen: it will never see them. */
   private freePrivateEvd(): void {
     const { evd } = this;
     if (!this.init.isPrivate || evd.isFreed) return;

@@ -1,6 +1,6 @@
 /** States of service points and connection requests, as data. */
 /**
- * LISTENING takes requests; PENDING takes none, and waits for answers to those handed out; FREE is
+ * LISTENING takes requests. PENDING takes none, and waits for answers to those handed out. FREE is
  * the end.
  */
 export type SpStateName = 'LISTENING' | 'PENDING' | 'FREE';
@@ -31,14 +31,14 @@ export type CrStateName = 'PENDING' | 'ACCEPTED' | 'REJECTED' | 'HANDED_OFF';
 
 /** Effect of a request on the endpoint that it holds, if it holds one. */
 export type HeldEndpoint =
-  /** Goes on by itself: COMPLETION_PENDING. */
+  /** Continues by itself: COMPLETION_PENDING. */
   | 'accepts'
   /**
    * Goes back to UNCONNECTED if it is a reserved service point's; freed if the provider made it.
    */
   | 'returns';
 
-/** The calls of a request, where they lead, and what they do to its endpoint. */
+/** The calls of a request: the next state, and the effect on its endpoint. */
 export const CR_TRANSITIONS: Readonly<
   Record<
     'accept' | 'reject' | 'handoff',

@@ -1,4 +1,4 @@
-/** Address handles: where datagrams go. */
+/** Address handles: destinations of datagrams. */
 import { ANYTHING, assert, hex, integer, optional, show, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { AddressHandle, Gid } from '../../spi/index.js';
@@ -12,7 +12,7 @@ const UD_ADDRESS = {
   qkey: optional(integer(0, 0xffffffff)),
 };
 
-/** Where to send to; the `source` of a datagram that has come is one. */
+/** Destination; the `source` of a received datagram is one. */
 export interface UdAddress {
   /** IP address of the peer, as text. */
   readonly address: string;
@@ -83,7 +83,7 @@ export class UdAddressHandle {
   }
 
   /**
-   * Frees the handle (dat_ib_ud_ah_free). Datagrams that are posted still go out. Again: no-op.
+   * Frees the handle (dat_ib_ud_ah_free). Posted datagrams are still sent. Again: no-op.
    */
   free(): void {
     if (this.ended) return;

@@ -8,7 +8,7 @@ export const DEFAULT_QKEY = 0x01234567;
 
 /** Attributes of an endpoint for datagrams. */
 export interface UdEpAttributes extends QueueAttributes {
-  /** Q_Key, u32: datagrams with another one do not come in. Linux's services have 0x01234567. */
+  /** Q_Key, u32: datagrams with another one are dropped. Linux's services have 0x01234567. */
   readonly qkey: number;
 }
 

@@ -1,4 +1,4 @@
-/** Making endpoints for datagrams. */
+/** Creates endpoints for datagrams. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { UdEp } from './endpoint.js';
 import { type UdEpAttributes, udEpAttributes } from './attributes.js';
@@ -40,6 +40,6 @@ export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp
     privateEvds: own === undefined ? [] : [own],
     attributes,
   };
-  // When it cannot be made, its constructor has freed the private event dispatcher.
+  // If creation fails, the constructor has freed the private event dispatcher.
   return core.adopt(new UdEp(core, init));
 }

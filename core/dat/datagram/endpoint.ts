@@ -44,7 +44,7 @@ const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const NONE = new Uint8Array(0);
 
-/** The port that is in use is the one of all RoCE, not a connection qualifier. */
+/** The port in use is the UDP port of all RoCE, not a connection qualifier. */
 const MULTICAST_OPTIONS: Kinds<MulticastOptions> = {
   loopback: optional(BOOLEAN),
   sendOnly: optional(BOOLEAN),
@@ -61,9 +61,9 @@ export class UdEp extends Handle {
     });
   }
 
-  /** Bytes in front of every datagram received: the GRH area (IBTA 11.4.1.2). */
+  /** Bytes in front of every received datagram: the GRH area (IBTA 11.4.1.2). */
   static readonly GRH_BYTES = GRH_LENGTH;
-  /** Where datagrams to a multicast group go (IBTA 10.5). */
+  /** Queue pair number of datagrams to a multicast group (IBTA 10.5). */
   static readonly MULTICAST_QPN = 0xffffff;
   readonly handleType = 'EP';
   readonly attributes: UdEpAttributes;
@@ -73,7 +73,7 @@ export class UdEp extends Handle {
   private readonly handles = new Set<UdAddressHandle>();
   private readonly services = new Set<UdService>();
   private readonly resolutions: Resolutions;
-  /** Multicast groups by the bytes of their addresses, however they were spelt. */
+  /** Multicast groups by the bytes of their addresses, whatever their spelling. */
   private readonly groups = new Map<string, { gid: Gid; options: Required<MulticastOptions> }>();
 
   /** @internal */
@@ -129,7 +129,7 @@ export class UdEp extends Handle {
 
   /**
    * Asks a peer for the endpoint of a service (SIDR), Linux's rdma_cm services among them.
-   * @returns where to send to; free it when it is of no use any more
+   * @returns the service's address handle; free it after use
    * @throws DatError, as rejections too: DAT_CONN_QUAL_UNAVAILABLE when the peer refuses (`value`
    * has the SIDR status and its private data), DAT_INVALID_ADDRESS when it does not answer,
    * DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL (`signal`), DAT_ABORT (freed meanwhile),
@@ -145,7 +145,7 @@ export class UdEp extends Handle {
   }
 
   /**
-   * Where to send to, when the peer's queue pair is known: from a datagram's `source`, or told.
+   * Creates an address handle for a known queue pair: from a datagram's `source`, or out of band.
    * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
    */
   createAddressHandle(to: UdAddress): UdAddressHandle {
@@ -194,7 +194,7 @@ export class UdEp extends Handle {
   }
 
   /**
-   * Serves a connection qualifier: peers that resolve it are told this endpoint.
+   * Serves a connection qualifier: peers that resolve it get this endpoint's numbers.
    * @throws DatError DAT_CONN_QUAL_IN_USE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED
    */
   serve(options: ServeOptions): UdService {
@@ -205,7 +205,7 @@ export class UdEp extends Handle {
   }
 
   /**
-   * Posts a datagram (dat_ib_post_send_ud). Its completion says that it has left, not that it came.
+   * Posts a datagram (dat_ib_post_send_ud). Completion means that it was sent, not that it arrived.
    * @param segments what to send, at most `maxDatagramBytes` together
    * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
    * @param flags CompletionFlags: SUPPRESS, SOLICITED_WAIT
@@ -218,8 +218,8 @@ export class UdEp extends Handle {
   }
 
   /**
-   * The same with immediate data: the peer's event is RECV_UD_IMMED. As in all three calls of the
-   * kind, the immediate follows what the plain call takes, and the flags follow it.
+   * As `postSendUd`, with immediate data: the peer's event is RECV_UD_IMMED. As in all three such
+   * calls, the immediate follows the arguments of the plain call, and the flags come last.
    * @param cookie comes back in the event: an integer from 0 to 2^53 - 1
    * @param immediate u32, in wire order
    */
@@ -236,8 +236,8 @@ export class UdEp extends Handle {
   }
 
   /**
-   * Posts a receive (dat_ib_post_recv_ud). The datagram comes behind 40 bytes of GRH area; one that
-   * does not fit is lost, and the receive stays.
+   * Posts a receive (dat_ib_post_recv_ud). The datagram comes behind 40 bytes of GRH area. A
+   * datagram that does not fit is lost, and the receive stays posted.
    * @param segments where to; the first has at least 40 bytes
    * @throws DatError as `postSendUd`; DAT_LENGTH_ERROR for a first segment that is too short
    */
@@ -277,7 +277,7 @@ export class UdEp extends Handle {
     for (const { gid, options } of this.groups.values()) next.qp.attachMulticast?.(gid, options);
   }
 
-  /** Frees the endpoint, its services, its address handles, and what is not dequeued. */
+  /** Frees the endpoint, its services, its address handles, and completions not dequeued. */
   free(): void {
     begin(this, 'ep.free');
     this.shutdown('ep.free');
@@ -289,7 +289,7 @@ export class UdEp extends Handle {
     if (!this.isFreed) this.free();
   }
 
-  /** @internal the device went away by force */
+  /** @internal the device is gone */
   onDeviceGone(reason: string): void {
     this.onBroken(reason);
   }
@@ -414,7 +414,7 @@ export class UdEp extends Handle {
   private attach(): void {
     const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
     for (const evd of this.dtoEvds()) {
-      // One by one: when one fails, those before it are ended.
+      // One by one: if one fails, those before it are ended.
       this.uses.push(evd.feed.attach('THRESHOLD'));
       this.uses.push(evd.feed.reserve(1));
       this.uses.push(evd.feed.onOverrun(listener));
@@ -426,7 +426,7 @@ export class UdEp extends Handle {
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
-  /** @internal completions that are there become known to the endpoint */
+  /** @internal scans its completion queues */
   takeInCompletions(): void {
     for (const evd of this.dtoEvds()) evd.feed.scan();
   }

@@ -1,7 +1,7 @@
 /**
- * One life of the queue pair of an endpoint for datagrams. There is no peer to connect to: it goes
- * to RTS at once. A send that fails puts it in SQE, from where it is taken back once the sends
- * behind the failed one have been flushed (IBTA 10.3.1.7).
+ * The queues of a datagram endpoint's queue pair; a reset makes new ones. There is no peer to
+ * connect to: it goes to RTS immediately. A failed send puts it in SQE. It returns to RTS when the
+ * sends behind the failed one have been flushed (IBTA 10.3.1.7).
  */
 import {
   DatagramCompletion,
@@ -35,8 +35,8 @@ import type { UdAddressHandle } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
 
 /**
- * The GRH areas of datagrams that have come and are not dequeued: taken out of the receive buffer
- * when the completion is seen, because afterwards the buffer is the consumer's to post again.
+ * The GRH areas of received datagrams that are not dequeued. They are copied when the completion is
+ * scanned, because the consumer may post the buffer again afterwards.
  */
 class GrhQueue {
   private bytes: Uint8Array;
@@ -50,7 +50,7 @@ class GrhQueue {
     this.bytes = new Uint8Array(capacity * GRH_LENGTH);
   }
 
-  /** Appends the 40 bytes at `offset`; zeros, where memory has been taken away. */
+  /** Appends the 40 bytes at `offset`; zeros if the memory has been transferred away. */
   push(memory: Uint8Array, offset: number): void {
     if (this.count === this.capacity) this.grow();
     const at = ((this.head + this.count) % this.capacity) * GRH_LENGTH;
@@ -58,7 +58,7 @@ class GrhQueue {
     this.count++;
   }
 
-  /** Takes the oldest; a copy. */
+  /** Takes the oldest; returns a copy. */
   shift(): Uint8Array {
     assert(this.count > 0, 'a datagram that is taken has a header');
     const at = this.head * GRH_LENGTH;
@@ -139,7 +139,7 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
     this.commitSend(opcode, 0, segments, cookie, flags, immediate);
   }
 
-  /** The first segment has room for the GRH area. */
+  /** Checks that the first segment has room for the GRH area. */
   override postReceive(segments: Segments, cookie: number, flags: number): void {
     const { ring, producer } = this.receives;
     const first = segments instanceof LmrSegment ? segments : segments[0];
@@ -149,7 +149,7 @@ export class UdQueues extends QueueSet<EventDatagramEndpoint> {
     super.postReceive(segments, cookie, flags);
   }
 
-  /** Takes in a completion as it is scanned. Returns whether the consumer shall see it. */
+  /** Processes a completion as it is scanned. Returns whether the consumer may see it. */
   onCompletion(words: Uint32Array, at: number): boolean {
     const control = words[at + CQE.CONTROL] ?? 0;
     const index = words[at + CQE.WQE_INDEX] ?? 0;

@@ -58,7 +58,7 @@ export function checkResolveOptions(options: ResolveOptions): CheckedResolveOpti
   return { remoteGid, address, port, timeoutUs: timeoutMs * 1000, privateData, signal };
 }
 
-/** Questions under way, each of which ends once. */
+/** Pending questions, each of which ends once. */
 export class Resolutions {
   private readonly pending = new Set<(error: DatError) => void>();
 
@@ -67,7 +67,7 @@ export class Resolutions {
     private readonly processHold: { retain(): void; release(): void },
   ) {}
 
-  /** @throws DatError (as a rejection) by which the consumer knows what to do */
+  /** @throws DatError (as a rejection) that tells the consumer what to do */
   resolve(options: CheckedResolveOptions): Promise<CmResolveResult> {
     const { signal } = options;
     if (signal?.aborted === true) return Promise.reject(interruptedError(OPERATION, signal));
@@ -95,7 +95,7 @@ export class Resolutions {
     });
   }
 
-  /** The endpoint is going. */
+  /** Ends all questions with the endpoint. */
   abort(by: string): void {
     for (const fail of [...this.pending]) {
       fail(failure('DAT_ABORT', { message: `the endpoint was ended by ${by}` }));
@@ -119,7 +119,7 @@ function failure(code: DatType, options: Omit<DatErrorOptions, 'operation'>): Da
   return new DatError(code, { operation: OPERATION, ...options });
 }
 
-/** SIDR_REP status codes that an application meets (IBTA 12.11.2.1). */
+/** SIDR_REP status codes that an application may see (IBTA 12.11.2.1). */
 const REFUSALS: Readonly<Record<number, string>> = {
   1: 'nobody serves datagrams there',
   2: 'the service refused',

@@ -1,4 +1,4 @@
-/** A datagram service: a peer that asks is told the endpoint's queue pair and Q_Key (SIDR). */
+/** A datagram service: answers peers with the endpoint's queue pair and Q_Key (SIDR). */
 import { spiCall } from '../../errors/index.js';
 import {
   type CmListener,
@@ -17,13 +17,13 @@ import { nextHandleId } from '../common/handle.js';
 import { notSupported } from '../common/unsupported.js';
 import { NO_SIDR } from './resolve.js';
 
-/** The peer that asks. */
+/** The requesting peer. */
 export interface ServiceRequest {
   readonly address: string;
   /** Source port in rdma_cm's header; 0 if the request has none. */
   readonly port: number;
   readonly localAddress: string;
-  /** 180 bytes, what the peer sent and zeros. */
+  /** 180 bytes: the peer's private data, padded with zeros. */
   readonly privateData: Uint8Array;
 }
 
@@ -40,8 +40,8 @@ export interface ServeOptions {
   /** Connection qualifier: a port of rdma_cm's UDP port space, 1 to 65535. */
   readonly connQual: number;
   /**
-   * Decides on each request, synchronously; default accepts all. A repetition of an answered
-   * request gets the same answer without asking. What it throws refuses the request and is logged.
+   * Decides on each request, synchronously; default accepts all. A repeated request gets the same
+   * answer without asking again. If it throws, the request is refused and the error is logged.
    */
   readonly answer?: (request: ServiceRequest) => ServiceAnswer | undefined;
   /** Requests that may wait for their answer; 1 to 2^20, default 128. */
@@ -96,12 +96,12 @@ export class UdService {
     return this.ended;
   }
 
-  /** Serving keeps the process alive: the default. @returns itself */
+  /** Lets serving keep the process alive: the default. @returns itself */
   ref(): this {
     return this.change(HOLD.UNREF, false);
   }
 
-  /** Serving does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while serving, as `unref` of node:net. */
   unref(): this {
     return this.change(HOLD.UNREF, true);
   }
@@ -111,7 +111,9 @@ export class UdService {
     return hasRef(this.hold);
   }
 
-  /** Stops serving: later requests are refused; handles that peers have stay good. Again: no-op. */
+  /**
+   * Stops serving: later requests are refused; handles that peers have stay valid. Again: no-op.
+   */
   free(): void {
     if (this.ended) return;
     this.ended = true;

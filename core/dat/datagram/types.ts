@@ -3,7 +3,7 @@ import type { Evd } from '../../evd/index.js';
 import type { UdEpAttributes } from './attributes.js';
 import type { Pz } from '../memory/pz.js';
 
-/** @internal what an endpoint for datagrams is made of */
+/** @internal parts of an endpoint for datagrams */
 export interface UdEpInit {
   readonly pz: Pz;
   readonly recvEvd: Evd;

@@ -30,18 +30,18 @@ export interface EpPorts {
   readonly events: EpEvents;
   /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
-  /** Completions that have come become known now. */
+  /** Scans for completions now. */
   takeInCompletions(): void;
   onTransition(from: EpStateName, to: EpStateName): void;
 }
 
-/** An end that waits for the queues to run empty up to these indices. */
+/** A pending end: the queues must run empty up to these indices. */
 export interface Ending {
   readonly name: ConnectionEventName;
   readonly details: ConnectionEventDetails;
   readonly sendTarget: number;
   readonly receiveTarget: number;
-  /** A graceful disconnect ends when the CM's handshake has. */
+  /** A graceful disconnect ends after the CM's handshake. */
   awaitsCm: boolean;
   /** With a shared receive queue, the provider says when no receive will complete any more. */
   readonly awaitsReceives: boolean;
@@ -56,7 +56,7 @@ export interface AttemptListener {
 export class Attempt {
   connection: CmConnection | undefined = undefined;
 
-  /** @param service that it asks for; an attempt without one has accepted */
+  /** @param service requested by a connect; undefined for an accept */
   constructor(
     private readonly listener: AttemptListener,
     private readonly service: Service | undefined,
@@ -66,14 +66,14 @@ export class Attempt {
     return this.service !== undefined;
   }
 
-  /** Where to; undefined when it has accepted. */
+  /** Target; undefined when it has accepted. */
   get target(): ConnectTarget | undefined {
     const { connection, service } = this;
     if (connection === undefined || service === undefined) return undefined;
     return { remoteGid: connection.remoteGid, service };
   }
 
-  /** For the CM. */
+  /** Called by the CM. */
   onEvent(event: CmEvent): void {
     this.listener.onCmEvent(event, this);
   }

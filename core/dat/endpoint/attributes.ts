@@ -26,11 +26,11 @@ export interface EpAttributes extends EpQueueAttributes {
 export interface EpTransportAttributes {
   /** Local ACK timeout, exponent of 4.096 us * 2^n, 1 to 31; proposed for both queue pairs. */
   readonly ackTimeout: number;
-  /** Times to send again without an answer, 0 to 7. */
+  /** Retransmissions without an answer, 0 to 7. */
   readonly retryCount: number;
-  /** Times to send again after "receiver not ready", 0 to 6; 7 is for ever. */
+  /** Retransmissions after "receiver not ready", 0 to 6; 7 is for ever. */
   readonly rnrRetryCount: number;
-  /** How long the peer shall wait when our receive queue is empty: timer code 0 to 31, table 45. */
+  /** Delay that the peer waits when our receive queue is empty: timer code 0 to 31, table 45. */
   readonly minRnrTimer: number;
   /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096. */
   readonly pathMtuBytes: number;
@@ -51,14 +51,13 @@ const KEEP_ALIVE_MS = kindOf<number>(
 );
 
 const TRANSPORT_DEFAULTS = {
-  // 134 ms: what a softroce peer says that its event loop may be busy (its ACK delay), which comes
-  // on top for the side that connects: 268 ms. Less would send again to a peer that is only busy.
-  // Seven retries that back off to four times that: a silent peer is noticed after 7 s at most (3.6
-  // s by the accepting side), a killed process within one, by ICMP. A lost tail costs one timeout.
+  // 134 ms: the ACK delay of a softroce peer, whose event loop may be busy so long. The connecting
+  // side adds it: 268 ms. Less would retransmit to a peer that is only busy. Seven retries back off
+  // to four times that: a silent peer is noticed after 7 s at most (3.6 s by the accepting side), a
+  // killed process within one, by ICMP. A lost tail costs one timeout.
   ackTimeout: 15,
   retryCount: 7,
-  // Six waits of 20 ms: a finite budget, so that a peer that never posts a receive shows as an
-  // error.
+  // Six waits of 20 ms: a finite limit, so that a peer that never posts a receive becomes an error.
   rnrRetryCount: 6,
   minRnrTimer: 22,
   pathMtuBytes: 4096,
@@ -74,7 +73,7 @@ const TRANSPORT = {
 
 /** The default attributes on a device. */
 export function defaultEpAttributes(device: DeviceAttributes): EpAttributes {
-  // One more entry than the consumer's limit is ours: the marker that ends a queue.
+  // One more entry than the consumer's limit: ours, for the marker that ends a queue.
   const dtos = Math.min(DTO_DEFAULT, device.maxQueuePairWr - 1);
   const iov = Math.min(IOV_DEFAULT, device.maxSge);
   return {
@@ -120,11 +119,11 @@ export function epAttributes(
 
 let latest: EpAttributes | undefined;
 
-/** Frozen; endpoints that are made one after the other and alike have one object in common. */
+/** Frozen; successive endpoints with equal attributes share one object. */
 function shared(attributes: EpAttributes, device: DeviceAttributes): EpAttributes {
   if (latest === undefined || !isSame(latest, attributes)) {
     Object.freeze(attributes.transport);
-    // One shape for all: what spreading makes may have one each, and every post reads it.
+    // One hidden class for all: every post reads it, and spread may make a class for each.
     latest = Object.freeze(Object.assign(defaultEpAttributes(device), attributes));
   }
   return latest;

@@ -39,8 +39,8 @@ export function configurationOf(flags: number): EvdConfiguration {
 }
 
 /**
- * Where some completions do not notify, the event dispatcher takes completions alone: other events
- * would notify for them. A private one does.
+ * If some completions do not notify, the event dispatcher takes completions only: other events
+ * would notify for them. A private dispatcher does.
  * @throws DatError DAT_INVALID_PARAMETER
  */
 export function checkCompletionModel(

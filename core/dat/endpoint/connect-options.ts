@@ -26,7 +26,7 @@ import { checkIp, malformedAddress } from '../common/ip-address.js';
 /** A port (number), or a service id (bigint). */
 export type Service = number | bigint;
 
-/** One of the two. */
+/** Exactly one of the two. */
 export type ServiceOptions =
   | {
       /** Connection qualifier: a port of rdma_cm's TCP port space, 1 to 65535. */
@@ -36,14 +36,14 @@ export type ServiceOptions =
   | {
       readonly connQual?: undefined;
       /**
-       * Service id (IBTA 12.7.3), 0 to 2^64 - 1, and none of rdma_cm's port spaces: for protocols
-       * older than rdma_cm. Requests have no header of rdma_cm's, and 92 bytes of private data.
-       * Where the CM knows ports only, as over verbs, it is DAT_MODEL_NOT_SUPPORTED.
+       * Service id (IBTA 12.7.3), 0 to 2^64 - 1, outside rdma_cm's port spaces: for protocols older
+       * than rdma_cm. Requests have no rdma_cm header, and 92 bytes of private data. If the CM
+       * knows ports only, as over verbs, it is DAT_MODEL_NOT_SUPPORTED.
        */
       readonly serviceId: bigint;
     };
 
-/** A port: where rdma_cm listens and connects. */
+/** A port: rdma_cm listens on it and connects to it. */
 export const CONN_QUAL = integer(1, 65535);
 
 const NOT_OF_A_PORT = 'none of a port of rdma_cm, which is `connQual`: its requests have a header';
@@ -69,12 +69,12 @@ export function checkService(
   return serviceId;
 }
 
-/** As the messages of the CM have it. */
+/** The service id in CM messages. */
 export function serviceIdFor(service: Service): bigint {
   return typeof service === 'bigint' ? service : serviceIdOf(PortSpace.TCP, service);
 }
 
-/** The connection qualifier; 0 where there is a service id alone. */
+/** The connection qualifier; 0 for a service id of no port. */
 export function connQualOf(service: Service): number {
   return typeof service === 'bigint' ? 0 : service;
 }
@@ -91,13 +91,13 @@ export interface DupConnectOptions {
   /** Until the peer has answered; default Infinity: as long as the CM retries. */
   readonly timeoutMs?: number;
   /**
-   * At most 56 bytes; the peer sees them, padded with zeros to 56. To a service id 92, all that a
-   * request has.
+   * At most 56 bytes; the peer sees them padded with zeros to 56. To a service id 92, the whole
+   * private data of a request.
    */
   readonly privateData?: Uint8Array;
-  /** Qos.BEST_EFFORT is all there is. */
+  /** Only Qos.BEST_EFFORT is supported. */
   readonly qos?: number;
-  /** ConnectFlags.DEFAULT is all there is. */
+  /** Only ConnectFlags.DEFAULT is supported. */
   readonly flags?: number;
 }
 
@@ -111,7 +111,7 @@ export type ConnectOptions = DupConnectOptions &
 /** Address and port in one: `192.0.2.2:7471`, `[2001:db8::2]:7471`, or an object of both. */
 export type CommonAddress = string | { readonly address: string; readonly port: number };
 
-/** Where a connect goes. */
+/** Target of a connect. */
 export interface ConnectTarget {
   readonly remoteGid: Gid;
   readonly service: Service;
@@ -160,7 +160,7 @@ export function checkCommonAddress(
   return { remoteGid, service: port };
 }
 
-/** The last colon ends the address; brackets keep those of IPv6 apart. */
+/** The last colon ends the address; brackets protect those of IPv6. */
 function split(operation: string, text: string): { address: string; port: number } {
   const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
   if (match !== null) return { address: match[1] ?? match[2] ?? '', port: Number(match[3]) };
@@ -173,7 +173,7 @@ function fields(value: unknown): { address: unknown; port: unknown } {
   return { address, port };
 }
 
-/** @param at where DAT has the timeout; size and bytes of the private data, QoS, flags follow */
+/** @param at DAT's position of the timeout; private data size and bytes, QoS, flags follow */
 function checkRest(
   operation: string,
   at: number,
@@ -190,7 +190,7 @@ function checkRest(
   return { timeoutUs: timeoutMs * 1000, privateData };
 }
 
-/** The first of the values is what we support. */
+/** Only the first of the values is supported. */
 function checkModel(
   operation: string,
   value: unknown,

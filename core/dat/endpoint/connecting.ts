@@ -1,4 +1,4 @@
-/** How the connection of an endpoint begins and ends, as far as calls of this side say. */
+/** Connect, accept and disconnect: the calls of this side. */
 import { DatError, spiCall } from '../../errors/index.js';
 import { type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { CloseFlag } from '../common/constants.js';
@@ -14,7 +14,7 @@ import {
 import { isRequestGone } from './outcomes.js';
 import type { EpRecord } from './endpoint-state.js';
 
-/** A call that connects begins. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
+/** Begins a call that connects. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
 export function beginConnect(record: EpRecord, operation: string, fields: TraceFields): string {
   record.begin(operation, fields);
   record.checkLegal(operation, 'connect');
@@ -43,7 +43,7 @@ export function connect(record: EpRecord, operation: string, options: CheckedCon
   record.counts.count('connect');
 }
 
-/** `ep.dupConnect`, to where another is connected to. */
+/** `ep.dupConnect`: to the target of another endpoint. */
 export function connectLike(
   record: EpRecord,
   connected: EpRecord,

@@ -1,8 +1,8 @@
 /**
  * The connection of an endpoint: its state machine over the CM module (tables in states.ts and
- * outcomes.ts). An end has an order that consumers rely on: the failed completion, then the
- * flushed ones, then exactly one event. "Then" is the order in which they are generated; nothing
- * waits for the consumer to dequeue.
+ * outcomes.ts). Consumers rely on the order of an end: the failed completion, then the flushed
+ * ones, then exactly one event. "Then" is the order in which they are generated; nothing waits for
+ * the consumer to dequeue.
  */
 import { toDatError } from '../../errors/index.js';
 import { type CmConnection, type CmEvent, nameOf } from '../../spi/index.js';
@@ -28,7 +28,7 @@ import {
 
 // The transitions of an endpoint, as rows of the adapter's flight log, and in words.
 
-/** Why a state is another: a trigger, or a call that came to nothing. */
+/** Reason for a change of state: a trigger, or a failed call. */
 type TransitionReason = EpTrigger | 'connect threw' | 'accept threw';
 
 const REASONS: readonly TransitionReason[] = [
@@ -36,10 +36,10 @@ const REASONS: readonly TransitionReason[] = [
   'connect threw',
   'accept threw',
 ];
-/** How many of an endpoint's last ones are told. */
+/** Number of an endpoint's last transitions in its flight record. */
 const TRANSITIONS = 32;
 
-/** @returns the endpoint's last row from now on */
+/** @returns the endpoint's new last row */
 function noteTransition(
   log: FlightLog,
   last: number,
@@ -51,7 +51,7 @@ function noteTransition(
   return log.add(last, nowUs, REASONS.indexOf(why), EpState[from], EpState[to]);
 }
 
-/** Those up to the row `last`, oldest first. */
+/** The endpoint's rows up to `last`, oldest first. */
 function transitionLines(log: FlightLog, last: number): string[] {
   return log.read(last, TRANSITIONS).map(({ timeUs, event, a, b }) => {
     const [from, to] = [nameOf(EpState, a), nameOf(EpState, b)];
@@ -87,7 +87,7 @@ export class EpConnection implements AttemptListener {
     return this.attempt?.connection?.remoteGid;
   }
 
-  /** Own port of the present or last attempt; 0 where there is none. */
+  /** Own port of the present or last attempt; 0 without one. */
   get localPort(): number | undefined {
     return this.attempt?.connection?.localPort;
   }
@@ -99,8 +99,8 @@ export class EpConnection implements AttemptListener {
 
   /**
    * Starts an attempt; the outcome is an event.
-   * @param service that `begin` asks for
-   * @param begin the CM's call; what it throws leaves the endpoint as it was
+   * @param service to be requested by `begin`
+   * @param begin the CM's call; if it throws, the endpoint is unchanged
    */
   connect(service: Service, begin: (onEvent: (event: CmEvent) => void) => CmConnection): void {
     this.start('connect', new Attempt(this, service), begin);
@@ -127,7 +127,7 @@ export class EpConnection implements AttemptListener {
     }
   }
 
-  /** A request that is gone when it is answered: the handshake failed. */
+  /** The request was gone when it was answered: the handshake has failed. */
   acceptFailed(detail: string): void {
     this.move('accept');
     this.refuse('ACCEPT_COMPLETION_ERROR', { detail });
@@ -148,7 +148,7 @@ export class EpConnection implements AttemptListener {
     event: Exclude<CmEvent, { type: 'established' | 'disconnected' | 'timewait-exit' }>,
     attempt: Attempt,
   ): void {
-    // Data may have come before the refusal: then the connection had begun.
+    // Data may have arrived before the refusal: then the connection had begun.
     this.ports.takeInCompletions();
     if (this.current === 'DISCONNECT_PENDING') {
       this.onDisconnected('');
@@ -176,17 +176,17 @@ export class EpConnection implements AttemptListener {
     this.ports.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
   }
 
-  /** Behind what the queues flush, as the other ends are. */
+  /** Placed behind the flushed completions, as the other ends are. */
   private refuse(name: ConnectionEventName, details: Partial<ConnectionEventDetails>): void {
     this.move('refused');
-    // A queue pair that was never ready to receive does not tell of its last receive.
+    // A queue pair that was never ready to receive does not report its last receive.
     this.beginEnding(name, details, { awaitsReceives: this.attempt?.active === false });
   }
 
   /**
-   * A receive has succeeded. On an accepting endpoint that still waits, that is proof of the peer's
-   * side (IBTA 12.9.6; mailing list, June 2006): established now, before that receive shows; the
-   * CM's own word comes late and is swallowed.
+   * A receive has succeeded. If an accepting endpoint still waits, that proves that the peer is
+   * connected (IBTA 12.9.6; mailing list, June 2006). It is established now, before that receive
+   * becomes visible; the CM's later report is dropped.
    */
   onReceived(): void {
     if (this.current !== 'COMPLETION_PENDING') return;
@@ -198,8 +198,8 @@ export class EpConnection implements AttemptListener {
   }
 
   /**
-   * A request or receive has failed by itself.
-   * @param unrequested no request or receive says so, so that an asynchronous error does
+   * A request or receive has failed, not flushed.
+   * @param unrequested no request or receive reports it: an asynchronous error does
    */
   onFailed(reason: BreakReason, unrequested = false): void {
     if (this.current === 'DISCONNECT_PENDING') this.leave(false);
@@ -215,12 +215,12 @@ export class EpConnection implements AttemptListener {
     this.onFailed(reason, true);
   }
 
-  /** More has come than the consumer allows. */
+  /** More receives are held than the consumer allows. */
   onOverrun(reason: BreakReason): void {
     if (this.current === 'CONNECTED') this.fail(reason);
   }
 
-  /** Completions are lost, so nothing can be waited for. */
+  /** Completions are lost, so the end cannot wait for any. */
   onCompletionsLost(reason: BreakReason): void {
     this.onQueuePairError(reason);
     this.finishEnding();
@@ -233,16 +233,16 @@ export class EpConnection implements AttemptListener {
     this.beginEnding('BROKEN', { detail: text, cause });
   }
 
-  /** The CM has ended a connection that neither side wanted to end. */
+  /** The CM has ended a connection without a disconnect of either side. */
   private onLost(failure: string): void {
     this.ports.takeInCompletions();
     if (this.current === 'CONNECTED') this.fail(breakReason('CONNECTION_LOST', failure));
     else this.onDisconnected('');
   }
 
-  /** The CM says that the connection is over, in order: by the peer, or by our own disconnect. */
+  /** The CM reports an orderly end: by the peer, or by our own disconnect. */
   private onDisconnected(detail: string, byPeer = false): void {
-    // The end may be the answer to a failure of ours that has not been looked at yet.
+    // The end may be the consequence of a failure of ours that has not been scanned yet.
     this.ports.takeInCompletions();
     if (this.ending !== undefined) {
       this.ending.awaitsCm = false;
@@ -341,7 +341,7 @@ export class EpConnection implements AttemptListener {
     this.onReclaimed();
   }
 
-  /** Nothing of ours is under way any more (or it shall be flushed): DREQ, and the end. */
+  /** Nothing of ours is in flight any more (or it shall be flushed): DREQ, and the end. */
   private leave(graceful: boolean): void {
     if (this.ending === undefined) {
       this.beginEnding('DISCONNECTED', {}, { awaitsCm: graceful });
@@ -351,7 +351,7 @@ export class EpConnection implements AttemptListener {
     }
   }
 
-  /** dat_ep_reset: an end that is not yet reported is reported now; what is outstanding is lost. */
+  /** dat_ep_reset: reports a pending end now; outstanding requests are lost. */
   reset(): void {
     this.finishEnding();
     this.attempt = undefined;
@@ -383,7 +383,7 @@ export class EpConnection implements AttemptListener {
     ];
   }
 
-  /** A trigger that is no more than a change of state: what a reserved service point does. */
+  /** Only changes the state: for a reserved service point. */
   hold(trigger: 'reserve' | 'unreserve' | 'request' | 'reject'): void {
     this.move(trigger);
   }
@@ -422,7 +422,7 @@ export class EpConnection implements AttemptListener {
     this.processHold = changeHold(processHold, this.processHold, bit, on);
   }
 
-  /** While an end or a drain is under way, completions are taken in without the consumer. */
+  /** While an end or a drain is pending, completions are scanned without the consumer. */
   private watch(): void {
     const wanted = this.ending !== undefined || this.drainTarget !== undefined;
     if (wanted === this.watching) return;
@@ -431,7 +431,7 @@ export class EpConnection implements AttemptListener {
   }
 }
 
-/** Free-running u32 indices: has `index` come to `target`? */
+/** True if `index` has reached `target`; free-running u32 indices. */
 function reached(index: number, target: number): boolean {
   return ((index - target) | 0) >= 0;
 }

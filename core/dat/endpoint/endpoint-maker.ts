@@ -1,4 +1,4 @@
-/** Making endpoints. */
+/** Creates endpoints. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { Ep } from './ep.js';
 import { type EpAttributeOptions, epAttributes } from './attributes.js';
@@ -25,8 +25,8 @@ export interface EndpointOptions {
   readonly connectEvd?: Evd;
   readonly attributes?: EpAttributeOptions;
   /**
-   * Receives come from this queue, for as long as the endpoint lives (dat_ep_create_with_srq); its
-   * zone may be another one.
+   * Queue of its receives for the endpoint's whole lifetime (dat_ep_create_with_srq); it may be of
+   * another zone.
    */
   readonly srq?: Srq;
 }
@@ -44,14 +44,14 @@ export class EndpointMaker {
   }
 
   /**
-   * Also what the provider makes for a request: TENTATIVE_CONNECTION_PENDING.
+   * Also for endpoints that the provider makes for a request: TENTATIVE_CONNECTION_PENDING.
    * @throws DatError as `ia.createEndpoint`
    */
   make(operation: string, options: EndpointOptions, initialState: EpInitialState): Ep {
     return this.build(operation, options, initialState, (init) => new Ep(this.core, init));
   }
 
-  /** @param create what kind of endpoint it is; @throws DatError as `ia.createEndpoint` */
+  /** @param create constructs the kind of endpoint; @throws DatError as `ia.createEndpoint` */
   build<T extends Ep>(
     operation: string,
     options: EndpointOptions,
@@ -91,11 +91,11 @@ export class EndpointMaker {
       initialState,
       srq,
     });
-    // When it cannot be made, its constructor has freed the private event dispatchers.
+    // If creation fails, the constructor has freed the private event dispatchers.
     return this.core.adopt(create(init));
   }
 
-  /** Frozen; endpoints that are made one after the other and alike have one in common. */
+  /** Frozen; successive endpoints that are alike share one. */
   private shared(init: EpInit): EpInit {
     if (init.privateEvds.length > 0) return init;
     const { latestInit: latest } = this;

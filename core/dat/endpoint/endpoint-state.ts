@@ -24,8 +24,8 @@ import type { ConnectionEventName } from './outcomes.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality, stateAdvice } from './states.js';
 import type { EpInit } from './types.js';
 
-// High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one tells
-// once per setting; the hard one breaks the connection.
+// High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one
+// reports once per setting; the hard one breaks the connection.
 
 /** Actions when a mark is passed. */
 interface WatermarkActions {
@@ -58,7 +58,7 @@ export const WATERMARK = kindOf<number>(
   (value) => value === Infinity || isInteger(value, 0, Infinity),
 );
 
-/** One object an endpoint: its parts see it as their ports, and there are no closures. */
+/** One object for each endpoint: its parts use it as their ports, so no closures are needed. */
 export class EpRecord
   implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
 {
@@ -67,15 +67,15 @@ export class EpRecord
   readonly connection: EpConnection;
   readonly events: EpEvents;
   readonly counts: EpCounters;
-  /** There while one is armed. */
+  /** Set while a watermark is armed. */
   watermarks: EpWatermarks | undefined = undefined;
   /** The call that has freed it. */
   freedBy: string | undefined = undefined;
-  /** There from the first connection on, where the attributes ask for it. */
+  /** Set from the first connection on, if the attributes ask for it. */
   private keepAlive: EpKeepAlive | undefined = undefined;
 
   constructor(
-    /** Named by its events. */
+    /** The public object, named in its events. */
     readonly ep: EventEndpoint,
     readonly core: IaCore,
     public init: EpInit,
@@ -101,21 +101,21 @@ export class EpRecord
     return this.init.attributes;
   }
 
-  /** As far as completions have been looked at: what posts go by. */
+  /** The state by the completions scanned so far: posts use it. */
   get knownState(): EpStateName {
     return this.connection.state;
   }
 
-  /** A failure that is in a completion queue, and has not been looked at, counts. */
+  /** The state after a scan: a failure still in a completion queue counts. */
   get state(): EpStateName {
     if (this.knownState === 'CONNECTED') this.takeInCompletions();
     return this.knownState;
   }
 
   /**
-   * Receive buffers that the endpoint holds: allocated to it and not completed. Its own are from
-   * the post on; those of a shared queue from when a message takes them, which not every provider
-   * tells.
+   * Receive buffers that the endpoint holds: allocated to it and not completed. Its own count from
+   * the post on. Those of a shared queue count from when a message takes them, which not every
+   * provider reports.
    */
   get receiveBuffers(): number | undefined {
     const { queues, init } = this;
@@ -141,7 +141,7 @@ export class EpRecord
     });
   }
 
-  /** A call begins: it is traced, and the endpoint is there. @returns the call @throws DatError */
+  /** Begins a call: traces it, and checks the handle. @returns the call @throws DatError */
   begin(operation: string, fields: TraceFields = {}): string {
     return begin(this.ep, operation, fields);
   }
@@ -156,7 +156,7 @@ export class EpRecord
     this.events.watchReceives(this.init.srq !== undefined && armed);
   }
 
-  /** Queues of another life, or under other attributes. */
+  /** Installs new queues, after a reset or under other attributes. */
   createQueues(init: EpInit): EpQueues {
     const { pz, recvEvd, requestEvd, attributes, srq } = init;
     return spiCall(
@@ -173,7 +173,7 @@ export class EpRecord
           srq,
           xrc: init.xrc,
           counters: this.counts,
-          // Not a closure, which would keep what it has around it.
+          // Not a closure, which would keep its whole scope alive.
           onQueuePairEvent: this.onQueuePairEvent.bind(this),
           listener: this,
         }),
@@ -216,7 +216,7 @@ export class EpRecord
 
   onReceived(): void {
     this.connection.onReceived();
-    // Messages come one after the other: it held the receive that completes now, and no other.
+    // Messages arrive one after the other: it held only the receive that completes now.
     if (this.init.srq !== undefined) this.watermarks?.look(1);
   }
 

@@ -82,7 +82,7 @@ export class Ep implements Callee {
     return this.record.attributes;
   }
 
-  /** A failure that is in a completion queue, and has not been looked at, counts (see `query`). */
+  /** A failure still in a completion queue counts (see `query`). */
   get state(): EpStateName {
     return this.record.state;
   }
@@ -129,8 +129,8 @@ export class Ep implements Callee {
   }
 
   /**
-   * Starts to connect to where a connected endpoint is connected to (dat_ep_dup_connect): the same
-   * address and connection qualifier. The outcome is an event, as of `connect`.
+   * Starts to connect to the target of a connected endpoint (dat_ep_dup_connect): the same address
+   * and connection qualifier. The outcome is an event, as with `connect`.
    * @param connected an endpoint of this adapter that connected by itself
    * @throws DatError as `connect`; DAT_INVALID_STATE when `connected` is not CONNECTED;
    * DAT_INVALID_HANDLE; DAT_INVALID_PARAMETER when it accepted its connection: the peer then
@@ -143,9 +143,9 @@ export class Ep implements Callee {
   }
 
   /**
-   * Starts to connect by one address that says everything (dat_ep_common_connect): the text
-   * `192.0.2.2:7471` or `[2001:db8::2]:7471`, or what `net` calls an AddressInfo. The outcome is an
-   * event, as of `connect`.
+   * Starts to connect by one address with port (dat_ep_common_connect): the text `192.0.2.2:7471`
+   * or `[2001:db8::2]:7471`, or an AddressInfo as of `net`. The outcome is an event, as with
+   * `connect`.
    * @throws DatError as `connect`
    */
   commonConnect(address: CommonAddress, options: DupConnectOptions = {}): void {
@@ -168,9 +168,9 @@ export class Ep implements Callee {
 
   /**
    * Makes a disconnected endpoint usable again (dat_ep_reset) with a fresh queue pair number.
-   * Completions that have come stay until they are dequeued, and the event of the end is in its
-   * place among them; a request or receive that the device has not flushed yet (see `getStatus`) is
-   * gone. No-op in UNCONNECTED.
+   * Completions that have arrived stay until they are dequeued, with the event of the end in its
+   * place among them. A request or receive that the device has not flushed yet (see `getStatus`) is
+   * lost. No-op in UNCONNECTED.
    * @throws DatError DAT_INVALID_STATE in any other state
    */
   reset(): void {
@@ -178,9 +178,9 @@ export class Ep implements Callee {
   }
 
   /**
-   * Changes what the endpoint was made with (dat_ep_modify). Which field may be changed in which
-   * state is the table of modify-table.ts. Receives that are posted stay posted; under another
-   * zone they complete with a protection error when a message wants them.
+   * Changes parameters of the endpoint (dat_ep_modify). The table in modify.ts says which field may
+   * be changed in which state. Posted receives stay posted; under another zone they complete with a
+   * protection error when a message takes them.
    * @throws DatError DAT_INVALID_PARAMETER for a field that is read-only, or a value out of range;
    * DAT_INVALID_STATE for a field that cannot be changed in this state; DAT_INVALID_HANDLE;
    * DAT_MODEL_NOT_SUPPORTED. Nothing has changed then.
@@ -191,7 +191,7 @@ export class Ep implements Callee {
 
   /**
    * Frees the endpoint (dat_ep_free); a connection is ended abruptly, without an event. Completions
-   * that are not dequeued go with it: `evd.query().dropped` counts them.
+   * that are not dequeued are dropped: `evd.query().dropped` counts them.
    * @throws DatError DAT_INVALID_STATE while a service point or a connection request holds it
    */
   free(): void {
@@ -202,15 +202,15 @@ export class Ep implements Callee {
     this.destroy('ep.free');
   }
 
-  /** Connecting, and what takes events of its own EVDs, keep the process alive: the default. */
+  /** Lets connecting, and consumers of its own EVDs, keep the process alive: the default. */
   ref(): this {
     keepProcess(this.record, true);
     return this;
   }
 
   /**
-   * Connecting, and what takes events of its own EVDs (`connection$`, `completions$`), do not keep
-   * the process alive, as `unref` of node:net. An EVD that was given has its own.
+   * Lets the process exit while it connects, or while events of its own EVDs (`connection$`,
+   * `completions$`) are awaited, as `unref` of node:net. An EVD that was given has its own `unref`.
    */
   unref(): this {
     keepProcess(this.record, false);
@@ -275,7 +275,7 @@ export class Ep implements Callee {
   }
 
   /**
-   * Posts an RDMA write (dat_ep_post_rdma_write): the peer's memory changes without its doing.
+   * Posts an RDMA write (dat_ep_post_rdma_write): the peer's program is not involved.
    * @param segments what to write, gathered in order
    * @param remote where to; a RemoteSegment spares the bigint
    * @param flags CompletionFlags: SUPPRESS, BARRIER_FENCE, UNSIGNALLED as `postSend`
@@ -309,8 +309,9 @@ export class Ep implements Callee {
 
   /**
    * Posts an RDMA read whose sink is named by a remote context of our own
-   * (dat_ep_post_rdma_read_to_rmr): the way of iWARP, where a sink is what a peer may write to. The
-   * context is looked up when the read is posted; an RMR that is rebound later does not move it.
+   * (dat_ep_post_rdma_read_to_rmr). iWARP works that way: a sink is memory that a peer may write
+   * to. The context is looked up when the read is posted; a later rebind of the RMR does not move
+   * it.
    * @param sink a part of a region or of a bound RMR of this adapter, in the endpoint's zone; the
    * region needs LOCAL_WRITE
    * @throws DatError as `postRdmaRead`; DAT_INVALID_PARAMETER for a context that is not ours, or a
@@ -403,8 +404,8 @@ export class Ep implements Callee {
   }
 
   /**
-   * Everything that `work` posts on this endpoint leaves with one doorbell per queue, also when
-   * `work` throws; of many requests, each 32 with one, so that the device works on them while
+   * Posts everything that `work` posts on this endpoint with one doorbell per queue, also when
+   * `work` throws. Of many requests, each 32 get a doorbell, so that the device works on them while
    * `work` posts the next. Bursts nest; the outermost rings.
    */
   burst(work: () => void): void {
@@ -414,26 +415,26 @@ export class Ep implements Callee {
   }
 
   /**
-   * Everything there is to know of the endpoint (dat_ep_query): completions that have come are
-   * taken in first, so that a connection that has failed is DISCONNECTED, and BROKEN is queued.
+   * All parameters of the endpoint (dat_ep_query). Scans completions first, so that a connection
+   * that has failed is DISCONNECTED, and BROKEN is queued.
    */
   query(): EpParameters {
     return query(this.record);
   }
 
   /**
-   * A snapshot (dat_ep_get_status): completions that have come are taken in first. A suppressed
-   * request counts until a later one has completed: nothing tells of its end before.
+   * A snapshot (dat_ep_get_status), after a scan of completions. A suppressed request counts until
+   * a later one has completed: nothing reports its end before.
    */
   getStatus(): EpStatus {
     return getStatus(this.record);
   }
 
   /**
-   * Receive buffers that are allocated to the endpoint and not completed (dat_ep_recv_query): of
-   * its own queue, those posted; of a shared queue, those that messages have taken which are still
-   * coming in. A reliable connection takes them in the order of the messages, one after the other:
-   * of a shared queue it holds 1 at most, and the span is their number.
+   * Receive buffers that are allocated to the endpoint and not completed (dat_ep_recv_query). Of
+   * its own queue, the posted ones; of a shared queue, those taken by messages that are still
+   * arriving. A reliable connection takes them in the order of the messages, one at a time. So of a
+   * shared queue it holds 1 at most, and the span is their number.
    */
   recvQuery(): EpReceives {
     return recvQuery(this.record);
@@ -441,8 +442,9 @@ export class Ep implements Callee {
 
   /**
    * High watermarks of the receive buffers that `recvQuery` counts (dat_ep_set_watermark). More
-   * than `soft` is told once per setting: an asynchronous error that names the endpoint, with the
-   * reason `AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK`. More than `hard` breaks the connection.
+   * than `soft` is reported once per setting: an asynchronous error that names the endpoint, with
+   * the reason `AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK`. More than `hard` breaks the
+   * connection.
    * A mark that is already passed reports, or breaks, at once.
    * @param soft 0 or more; Infinity (DAT_WATERMARK_INFINITE) disarms it
    * @param hard the same
@@ -478,8 +480,8 @@ export class Ep implements Callee {
   }
 
   /**
-   * DTO completions of receives, requests or both: of what the endpoint was made without an EVD
-   * for. One subscriber.
+   * DTO completions of receives, requests or both: those without an EVD of the consumer's. One
+   * subscriber.
    * @throws DatError DAT_INVALID_STATE when there are EVDs for both: use their `events$`
    */
   get completions$(): Observable<DatEvent> {
@@ -489,13 +491,13 @@ export class Ep implements Callee {
 
   /**
    * The state, now and whenever it changes; completes when the endpoint is freed. While it has a
-   * subscriber, failures are looked for, whether or not anything takes the endpoint's events.
+   * subscriber, failures are scanned for, even if nothing takes the endpoint's events.
    */
   get state$(): Observable<EpStateName> {
     return this.record.events.statesFrom(this.state);
   }
 
-  /** @internal the device went away by force */
+  /** @internal the device is gone */
   onDeviceGone(reason: string): void {
     this.record.connection.onQueuePairError(breakReason('DEVICE', reason));
   }

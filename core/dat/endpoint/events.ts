@@ -1,4 +1,4 @@
-/** Where an endpoint's events go, and what keeps its completions coming in. */
+/** The event dispatchers of an endpoint, and its reasons to scan completions. */
 import {
   AsyncErrorReason,
   type ConnectionEvent,
@@ -23,8 +23,8 @@ import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
 
 /**
- * The place of an endpoint on its event dispatchers: what it takes there, step by step, and gives
- * back in reverse.
+ * The registration of an endpoint on its event dispatchers: it takes resources step by step, and
+ * gives them back in reverse.
  */
 interface Step {
   take(init: EpInit, listener: OverrunListener): void;
@@ -49,7 +49,7 @@ function completionSteps(evd: 'recvEvd' | 'requestEvd'): readonly Step[] {
   ];
 }
 
-/** Completions that the consumer does not count: of a marker, and of a keep-alive's probe. */
+/** Completions that the consumer does not count: those of a marker, and of a keep-alive's probe. */
 function uncounted(init: EpInit, evd: 'recvEvd' | 'requestEvd'): number {
   return init[evd] === init.requestEvd ? ownRequests(init.attributes) : 1;
 }
@@ -92,10 +92,10 @@ function stepsOf(init: EpInit): readonly Step[] {
 }
 
 /**
- * Takes the endpoint's place on the event dispatchers of `init`.
+ * Registers the endpoint on the event dispatchers of `init`.
  * @param listener is told when completions are lost
- * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together: it has taken
- * nothing then
+ * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together: nothing is
+ * registered then
  */
 function joinEvds(init: EpInit, listener: OverrunListener): void {
   const steps = stepsOf(init);
@@ -111,7 +111,7 @@ function joinEvds(init: EpInit, listener: OverrunListener): void {
   }
 }
 
-/** The endpoint, with the same `init`, has no place there any more. */
+/** Unregisters the endpoint that was registered with the same `init`. */
 function leaveEvds(init: EpInit, listener: OverrunListener): void {
   const steps = stepsOf(init);
   giveBack(steps, steps.length, init, listener);
@@ -126,13 +126,13 @@ function giveBack(
   for (let at = taken - 1; at >= 0; at--) steps[at]!.giveBack(init, listener);
 }
 
-/** Other event dispatchers stand ready; one of the two calls follows. */
+/** A prepared change of event dispatchers; call one of the two. */
 export interface EvdSwap {
   commit(): void;
   abort(): void;
 }
 
-/** Whose events they are, and what is told that completions are lost. */
+/** The owner of the events; it is told of lost completions. */
 export interface EpEventsOwner {
   readonly ep: EventEndpoint;
   readonly core: IaCore;
@@ -140,9 +140,9 @@ export interface EpEventsOwner {
 }
 
 export class EpEvents implements OverrunListener {
-  /** Whose event dispatchers it counts on; undefined before and after its life. */
+  /** The registered event dispatchers; undefined before and after registration. */
   private place: EpInit | undefined = undefined;
-  /** There from the first subscriber on. */
+  /** Created for the first subscriber. */
   private states: PresentValue<EpStateName> | undefined = undefined;
   private holds: (() => void)[] | undefined = undefined;
   /** Looks for failures while the state is watched. */
@@ -162,7 +162,7 @@ export class EpEvents implements OverrunListener {
   }
 
   /**
-   * Counts the endpoint on its EVDs, for as long as it lives.
+   * Registers the endpoint on its EVDs, for its lifetime.
    * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
    */
   attach(): void {
@@ -180,8 +180,8 @@ export class EpEvents implements OverrunListener {
   }
 
   /**
-   * Counts the endpoint on the EVDs that it is going to have, in place of those that it has: its
-   * own present configuration must not stand in its way.
+   * Registers the endpoint on its future EVDs, in place of the present ones: its own present
+   * configuration must not conflict.
    * @throws DatError DAT_INVALID_STATE when the streams of an EVD do not go together
    */
   prepare(next: EpInit): EvdSwap {
@@ -215,7 +215,7 @@ export class EpEvents implements OverrunListener {
     };
   }
 
-  /** The endpoint is freed, or did not come about. */
+  /** The endpoint is freed, or its creation failed. */
   close(): void {
     this.watchCompletions(false);
     this.watchReceives(false);
@@ -227,39 +227,39 @@ export class EpEvents implements OverrunListener {
     for (const evd of this.init.privateEvds) this.core.freePrivateEvd(evd);
   }
 
-  /** A life ends with a reset; completions that have come stay until they are dequeued. */
+  /** A reset: completions that have arrived stay until they are dequeued. */
   retire(queues: EpQueues): void {
     const all = [...(this.leftovers ?? []), queues.retire(this.dtoEvds())];
     for (const leftovers of all) if (leftovers.isOver) leftovers.drop();
     this.leftovers = all.filter(({ isOver }) => !isOver);
   }
 
-  /** Completions that are there become known to the endpoint. */
+  /** Scans the endpoint's completion queues. */
   takeInCompletions(): void {
     for (const evd of this.dtoEvds()) evd.feed.scan();
   }
 
-  /** While true, completions are taken in even if nothing takes the EVD's events. */
+  /** While true, completions are scanned even if nothing takes the EVD's events. */
   watchCompletions(watch: boolean): void {
     for (const end of this.holds ?? []) end();
     this.holds = watch ? this.dtoEvds().map((evd) => evd.feed.hold()) : undefined;
   }
 
-  /** The same for receives alone: a watermark of theirs is armed. */
+  /** As above for receives alone: a watermark is armed. */
   watchReceives(watch: boolean): void {
     if (watch === (this.receiveHold !== undefined)) return;
     this.receiveHold?.();
     this.receiveHold = watch ? this.init.recvEvd.feed.hold() : undefined;
   }
 
-  /** The same for requests alone: a keep-alive's probe is under way. */
+  /** As above for requests alone: a keep-alive probe is in flight. */
   watchRequests(watch: boolean): void {
     if (watch === (this.requestHold !== undefined)) return;
     this.requestHold?.();
     this.requestHold = watch ? this.init.requestEvd.feed.hold() : undefined;
   }
 
-  /** While true, failed completions are taken in even if nothing takes the EVD's events. */
+  /** While true, failed completions are scanned even if nothing takes the EVD's events. */
   private watchFailures(watch: boolean): void {
     for (const end of this.vigils ?? []) end();
     this.vigils = watch ? this.dtoEvds().map((evd) => evd.feed.watchFailures()) : undefined;
@@ -315,7 +315,7 @@ export class EpEvents implements OverrunListener {
     return streamOf<E>(operation, own ?? (evds[0] as Evd), own !== undefined);
   }
 
-  /** Those that completions come to: one or two. */
+  /** Event dispatchers of completions: one or two. */
   dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }

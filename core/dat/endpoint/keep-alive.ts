@@ -1,20 +1,20 @@
 /**
- * keepAliveMs: finds out whether the peer of an idle connection is still there. A peer whose
- * process was killed, or whose machine is off, sends nothing any more, and a consumer that only
- * waits for it would wait for ever. So after a time without a sign of life an empty RDMA write asks
- * for an acknowledgement; it is the queue pair's own retries that give the peer up.
+ * keepAliveMs: detects a dead peer of an idle connection. A peer whose process was killed, or whose
+ * machine is off, sends nothing, and a consumer that only waits for it would wait for ever. So
+ * after a time without a sign of life an empty RDMA write asks for an acknowledgement. The queue
+ * pair's own retries then detect the loss.
  */
 import { TimerEntry } from '../../spi/index.js';
 import type { EpPorts } from './attempt.js';
 
-/** Looks in a time of `keepAliveMs`: so far may the silence be under-estimated. */
+/** Checks per `keepAliveMs`: the silence may be under-estimated by one interval. */
 const LOOKS = 4;
 
-/** Runs while the endpoint is CONNECTED. Its timer is no reason for the process to live. */
+/** Runs while the endpoint is CONNECTED. Its timer does not keep the process alive. */
 export class EpKeepAlive extends TimerEntry {
   private running = false;
   private heard = 0;
-  /** Looks without a sign of life. */
+  /** Checks without a sign of life. */
   private quiet = 0;
 
   constructor(private readonly ports: EpPorts) {
@@ -49,7 +49,7 @@ export class EpKeepAlive extends TimerEntry {
     this.ports.events.watchRequests(false);
   }
 
-  /** A request that is under way is a probe already: only its failure has to be seen. */
+  /** A request in flight already is a probe: only its failure has to be noticed. */
   private probe(): void {
     const { queues } = this.ports;
     this.ports.events.watchRequests(true);
@@ -59,7 +59,7 @@ export class EpKeepAlive extends TimerEntry {
     try {
       queues.postProbe();
     } catch {
-      // The device is gone, and says so itself.
+      // The device is gone, and reports that itself.
       this.stop();
     }
   }

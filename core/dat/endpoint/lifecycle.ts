@@ -41,7 +41,7 @@ export function modify(record: EpRecord, options: ModifyOptions): void {
     setWatermark(record, soft, record.watermarks?.hard ?? Infinity);
 }
 
-/** Names of what a modify changes, for the trace: written before anything is checked. */
+/** Names of the changed fields, for the trace: written before anything is checked. */
 function fieldsOf(options: unknown): { readonly fields: Symbolic } {
   const given = typeof options === 'object' && options !== null ? Object.keys(options) : [];
   return { fields: new Symbolic(given.join('|')) };

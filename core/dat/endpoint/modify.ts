@@ -1,4 +1,4 @@
-/** dat_ep_modify, up to the point where something changes: what the endpoint is to be made of. */
+/** dat_ep_modify up to the first change: computes the endpoint's new parameters. */
 import { checkOptions, invalid } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
 import type { Evd } from '../../evd/index.js';
@@ -20,7 +20,7 @@ export type Modifiable = Extract<EpCall, `modify${string}`> | 'never';
 
 interface FieldRule {
   readonly when: Modifiable;
-  /** The queue pair is made of it. */
+  /** The queue pair depends on it. */
   readonly rebuilds: boolean;
 }
 
@@ -37,7 +37,7 @@ export const EP_FIELDS = {
   ia: never,
   state: never,
   stateNumber: never,
-  /** An endpoint made with a shared receive queue is never separated from it. */
+  /** A shared receive queue cannot be removed from an endpoint. */
   srq: never,
   localAddress: never,
   remoteAddress: never,
@@ -78,7 +78,7 @@ export interface ModifyOptions {
 
 export interface Modification {
   readonly next: EpInit;
-  /** The queue pair has to be made anew. */
+  /** True if the queue pair has to be created again. */
   readonly rebuild: boolean;
 }
 
@@ -90,7 +90,7 @@ const EVDS = [
   ['connectEvd', 'connect'],
 ] as const satisfies readonly (readonly [keyof ModifyOptions, EvdUse])[];
 
-/** @throws DatError for anything that cannot be */
+/** @throws DatError for a change that is not possible */
 export function modifiedInit(
   operation: string,
   options: ModifyOptions,
@@ -124,7 +124,7 @@ export function modifiedInit(
   return { next, rebuild: rules.some(({ rebuilds }) => rebuilds) };
 }
 
-/** Fields that are given, with their rules; `undefined` is not given. */
+/** Fields that are given, with their rules; `undefined` counts as absent. */
 function rulesOf(
   operation: string,
   options: ModifyOptions,
@@ -148,7 +148,7 @@ function defined<T extends object>(options: T): Partial<T> {
   return Object.fromEntries(entries) as Partial<T>;
 }
 
-/** Receives that are posted have to fit. */
+/** Checks that posted receives fit. */
 function checkPosted(operation: string, queues: EpQueues, dtos: number, iov: number): void {
   const { outstanding, widest } = queues.receives;
   const check = (name: string, value: number, least: number): void => {

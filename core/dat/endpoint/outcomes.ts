@@ -12,7 +12,7 @@ export type ConnectionEventName =
   | 'TIMED_OUT'
   | 'UNREACHABLE';
 
-/** A connect or accept that came to nothing. */
+/** A failed connect or accept. */
 export type RefusalName = Exclude<ConnectionEventName, 'ESTABLISHED' | 'DISCONNECTED' | 'BROKEN'>;
 
 type Refusal = Extract<
@@ -43,7 +43,7 @@ export function refusalOf(event: Refusal, active: boolean): RefusalName {
   return active ? row.active : row.passive;
 }
 
-/** Why, in words. */
+/** The reason in words. */
 export function detailOf(event: Refusal): string {
   switch (event.type) {
     case 'rejected':
@@ -58,7 +58,7 @@ export function detailOf(event: Refusal): string {
   }
 }
 
-/** The reasons that an application meets (IBTA 12.6.7.2). */
+/** The reject reasons that an application may see (IBTA 12.6.7.2). */
 const REASONS: Readonly<Record<number, string>> = {
   1: ': the peer has no queue pair left',
   3: ': the peer is out of resources',
@@ -68,7 +68,7 @@ const REASONS: Readonly<Record<number, string>> = {
   28: ': consumer reject',
 };
 
-/** The request that is answered is no more: the peer's doing, not the consumer's. */
+/** True if the answered request no longer exists: the peer's doing, not the consumer's. */
 export function isRequestGone(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOTCONN';
 }

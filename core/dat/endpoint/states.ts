@@ -27,7 +27,7 @@ export const EpState = {
   CONNECTED_MULTI_PATH: 14,
 } as const;
 
-/** The states that an endpoint of ours enters. */
+/** The states that our endpoints enter. */
 export type EpStateName =
   | 'UNCONNECTED'
   | 'RESERVED'
@@ -39,10 +39,10 @@ export type EpStateName =
   | 'DISCONNECT_PENDING'
   | 'DISCONNECTED';
 
-/** Where an endpoint begins: made by the consumer, or by the provider for a request. */
+/** Initial states: of an endpoint of the consumer, and of one made for a request. */
 export type EpInitialState = Extract<EpStateName, 'UNCONNECTED' | 'TENTATIVE_CONNECTION_PENDING'>;
 
-/** Calls, as far as their legality depends on the state. */
+/** Calls whose legality depends on the state. */
 export type EpCall =
   | 'postReceive'
   /** Sends, RDMA and atomics alike. */
@@ -57,7 +57,7 @@ export type EpCall =
   | 'disconnectAbrupt'
   | 'reset'
   | 'free'
-  /** `ep.modify`, by what is modified: see modify-table.ts. */
+  /** `ep.modify`, by the field that is modified: see modify.ts. */
   | 'modifyPz'
   | 'modifyAttributes'
   | 'modifyTransport'
@@ -65,8 +65,8 @@ export type EpCall =
   | 'query';
 
 /**
- * legal; illegal (DAT_INVALID_STATE); no-op; flushed: taken, and completed as flushed at once;
- * withheld: taken, and sent when the connection is established.
+ * legal; illegal (DAT_INVALID_STATE); no-op; flushed: accepted, and completed as flushed
+ * immediately; withheld: accepted, and sent when the connection is established.
  */
 export type Legality = 'legal' | 'illegal' | 'no-op' | 'flushed' | 'withheld';
 
@@ -172,7 +172,7 @@ const ADVICE: Readonly<Record<EpStateName, string>> = {
   DISCONNECTED: 'call ep.reset() first',
 };
 
-/** The hint of the error of a call that is illegal in a state. */
+/** The hint of the error for a call that is illegal in a state. */
 export function stateAdvice(state: EpStateName, call: EpCall): string | undefined {
   const hasNothingToEnd = state === 'UNCONNECTED' && call.startsWith('disconnect');
   return hasNothingToEnd ? undefined : ADVICE[state];
@@ -204,7 +204,7 @@ export const EP_TRANSITIONS: Readonly<
   /** A reserved service point holds it; the service point is freed. */
   reserve: { from: ['UNCONNECTED'], to: 'RESERVED' },
   unreserve: { from: ['RESERVED'], to: 'UNCONNECTED' },
-  /** The request of the reserved service point has come; the consumer rejects it. */
+  /** The request of the reserved service point has arrived; the consumer rejects it. */
   request: { from: ['RESERVED'], to: 'PASSIVE_CONNECTION_PENDING' },
   reject: { from: ['PASSIVE_CONNECTION_PENDING'], to: 'UNCONNECTED' },
   connect: { from: ['UNCONNECTED'], to: 'ACTIVE_CONNECTION_PENDING' },

@@ -12,10 +12,10 @@ export interface EpInit {
   readonly recvEvd: Evd;
   readonly requestEvd: Evd;
   readonly connectEvd: Evd;
-  /** The private ones of these, offered as streams and freed with the endpoint. */
+  /** Its private event dispatchers, offered as streams and freed with the endpoint. */
   readonly privateEvds: readonly Evd[];
   readonly srq: Srq | undefined;
-  /** An XRC initiator: the domain that makes its queue pair. */
+  /** For an XRC initiator: the domain that creates its queue pair. */
   readonly xrc?: XrcDomain;
   readonly attributes: EpAttributes;
   /** Default UNCONNECTED. */
@@ -29,7 +29,7 @@ export interface EpParameters {
   /** DAT_EP_STATE. */
   readonly stateNumber: number;
   readonly pz: Pz;
-  /** Receives come from here. */
+  /** Queue of its receives. */
   readonly srq: Srq | undefined;
   readonly recvEvd: Evd;
   readonly requestEvd: Evd;
@@ -37,16 +37,16 @@ export interface EpParameters {
   readonly attributes: EpAttributes;
   readonly localAddress: string;
   /**
-   * Own port of the present or last connection (DAT local_port_qual), known from ESTABLISHED on:
-   * of one that was asked for here, what rdma_cm's header tells the peer; of one that was accepted,
-   * the port that was asked for. 0 with a service id of no port.
+   * Own port of the present or last connection (DAT local_port_qual), known from ESTABLISHED on.
+   * After a connect: the port in rdma_cm's header. After an accept: the requested port. 0 with a
+   * service id of no port.
    */
   readonly localPortQual: number | undefined;
   /** Peer of the present or last connection. */
   readonly remoteAddress: string | undefined;
   /** Port that it connected to, 0 for a service id of no port; undefined when it has accepted. */
   readonly remoteConnQual: number | undefined;
-  /** The same as the CM has it, a port's too (IBTA 12.7.3). */
+  /** The service id in CM messages, also for a port (IBTA 12.7.3). */
   readonly remoteServiceId: bigint | undefined;
   /** As armed with `setWatermark`; Infinity when not. */
   readonly softWatermark: number;
@@ -70,6 +70,6 @@ export interface EpStatus {
 export interface EpReceives {
   /** Allocated to the endpoint and not completed. */
   readonly buffersAllocated: number | undefined;
-  /** Receives that complete, at most, if all messages under way arrive. */
+  /** Receives that complete, at most, if all messages in flight arrive. */
   readonly bufferSpan: number | undefined;
 }
