@@ -3,7 +3,7 @@ import { type Device, ipFromGid } from '../../spi/index.js';
 import type { ProviderAttributes } from './provider-attributes.js';
 import { mostRegionBytes } from '../memory/view-limit.js';
 
-/** DAT_IA_ATTR; lengths are in bytes. A limit of 0 says that there is no such object. */
+/** DAT_IA_ATTR; lengths are in bytes. A limit of 0 means that there is no such object. */
 export interface IaAttributes {
   /** The device; the name in the registry is the provider attribute `providerName`. */
   readonly adapterName: string;
@@ -13,21 +13,21 @@ export interface IaAttributes {
   readonly hardwareVersionMinor: number;
   readonly firmwareVersionMajor: number;
   readonly firmwareVersionMinor: number;
-  /** In full, as the device tells it. */
+  /** In full, as the device reports it. */
   readonly firmwareVersion: string;
   /** IP address in text. */
   readonly iaAddress: string;
   readonly maxEps: number;
   /** In each direction. */
   readonly maxDtoPerEp: number;
-  /** RDMA reads and atomics at a time as their target, and as their originator. */
+  /** RDMA reads and atomics in flight, as their target and as their originator. */
   readonly maxRdmaReadPerEpIn: number;
   readonly maxRdmaReadPerEpOut: number;
   readonly maxEvds: number;
   readonly maxEvdQlen: number;
   readonly maxIovSegmentsPerDto: number;
   readonly maxLmrs: number;
-  /** Bytes; also no more than one view of memory has in this version of Node.js. */
+  /** Bytes; limited also by the largest view of memory in this version of Node.js. */
   readonly maxLmrBlockSize: number;
   readonly maxLmrVirtualAddress: bigint;
   readonly maxPzs: number;
@@ -51,7 +51,7 @@ export interface IaAttributes {
   /** Calls of the InfiniBand extensions, and the level of their interface. */
   readonly extensionSupported: 'IB';
   readonly extensionVersion: number;
-  /** kDAPL: the key of all memory. */
+  /** kDAPL: the key of all physical memory. */
   readonly reservedLmrSupported: false;
   /** Named attributes of the transport. */
   readonly transportAttributes: Readonly<Record<string, string>>;

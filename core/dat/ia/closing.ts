@@ -1,4 +1,4 @@
-/** The close of an interface adapter: begun once, from upcalls or elsewhere, bounded in time. */
+/** The close of an interface adapter: begun once, from an upcall or not, with a time limit. */
 import { tearDown, type TeardownStep } from '../../di/index.js';
 import { DatError } from '../../errors/index.js';
 import type { Cno, Evd, Upcall } from '../../evd/index.js';
@@ -28,7 +28,7 @@ export class IaClosing {
   /** Event dispatchers that the close is ending. */
   private ending: readonly Evd[] = [];
   private closed: Promise<void> | undefined = undefined;
-  /** Until then the asynchronous EVD cannot be freed. */
+  /** Ends the adapter's own use of the asynchronous EVD, which cannot be freed before. */
   private readonly leaveAsyncEvd: () => void;
 
   constructor(
@@ -39,7 +39,7 @@ export class IaClosing {
   }
 
   /**
-   * @param upcall that the adapter is closed from, which the close does not wait for
+   * @param upcall that closes the adapter; the close does not wait for it
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE; DAT_INTERNAL_ERROR
    */
   async close(flag: CloseFlag, upcall: Upcall | undefined): Promise<void> {
@@ -52,7 +52,7 @@ export class IaClosing {
     return this.closed;
   }
 
-  /** An upcall that closes the adapter, first or later, is not waited for by the close. */
+  /** The close does not wait for upcalls that close the adapter, whether first or later. */
   private closedFrom(upcall: Upcall): void {
     this.callers.add(upcall);
     for (const evd of this.ending) evd.joinEnd(upcall);
@@ -100,13 +100,13 @@ export class IaClosing {
   }
 }
 
-/** The order in which an interface adapter ends what is left of it (design: teardown). */
+/** The order in which an interface adapter ends its remaining objects. */
 interface CloseScope {
   readonly children: ReadonlySet<IaChild>;
-  /** Those that are left when it is their turn. */
+  /** Objects that are left when their step begins. */
   readonly evds: () => readonly Evd[];
   readonly cnos: () => readonly Cno[];
-  /** The upcalls that the adapter is closed from, which must not be waited for; may grow. */
+  /** Upcalls that close the adapter, which must not be waited for; more may join. */
   readonly callers: ReadonlySet<Upcall>;
   /** Unregisters the agents for management datagrams. */
   readonly endAgents: () => Promise<void>;
@@ -114,9 +114,9 @@ interface CloseScope {
 }
 
 /**
- * Connections first, while everything that tells the peer still works; the modules, if this is the
- * last adapter of the device, with its MAD agents between CM and MAD; then queue pairs, windows,
- * shared receive queues, completion queues, regions, zones; the device.
+ * Connections first, while the peer can still be told. Then the modules, if this is the last
+ * adapter of the device, with its MAD agents between CM and MAD. Then queue pairs, windows, shared
+ * receive queues, completion queues, regions, zones; the device.
  */
 export function closeSteps(scope: CloseScope): TeardownStep[] {
   const { children, evds, cnos, callers, release, endAgents } = scope;
@@ -149,7 +149,7 @@ function isCm({ name }: TeardownStep): boolean {
   return name === 'CM';
 }
 
-/** One that fails keeps no other from ending. */
+/** A failure does not keep the others from ending. */
 function each<T>(items: readonly T[], end: (item: T) => void): void {
   const failures: unknown[] = [];
   for (const item of items) {

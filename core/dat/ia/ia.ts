@@ -1,6 +1,6 @@
 /**
- * Interface adapter (dat_ia): one opening of a device. It makes all other objects, and its close
- * ends those that are left, in order.
+ * Interface adapter (dat_ia): one opening of a device. It creates all other objects, and its close
+ * ends the remaining ones, in order.
  */
 import {
   Cno,
@@ -57,7 +57,7 @@ import { IaCore, type IaChild } from '../common/adapter-state.js';
 import type { IaCounterValues } from '../common/ia-counters.js';
 import { providerAttributes } from './provider-attributes.js';
 
-/** @internal how an IA is made */
+/** @internal parameters of an IA */
 export interface IaInit {
   readonly context: IaContext;
   readonly lease: DeviceLease;
@@ -86,7 +86,7 @@ export class Ia extends Handle {
   readonly handleType = 'IA';
   /** Address of the default source, as text. */
   readonly address: string;
-  /** Management datagrams: agents of an application's own. */
+  /** Management datagrams: agents of an application. */
   readonly mad: IaMad;
   /** @internal */
   readonly core: IaCore;
@@ -155,7 +155,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes an event dispatcher (dat_evd_create).
+   * Creates an event dispatcher (dat_evd_create).
    * @throws DatError DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD
    */
   createEvd(options: EvdCreateOptions): Evd {
@@ -165,7 +165,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes a notification object (dat_cno_create), for many EVDs to be waited for in one place.
+   * Creates a notification object (dat_cno_create): one place to wait for many EVDs.
    * @throws DatError DAT_INVALID_PARAMETER
    */
   createCno(options: CnoOptions = {}): Cno {
@@ -175,14 +175,14 @@ export class Ia extends Handle {
     return core.adoptCno(new Cno(core.evdHost, { ...options, id: nextHandleId() }));
   }
 
-  /** Makes a protection zone (dat_pz_create). */
+  /** Creates a protection zone (dat_pz_create). */
   createPz(): Pz {
     return createPz(this.core, this.rmrContexts);
   }
 
   /**
-   * Registers existing memory (dat_lmr_create). It stays the consumer's to read and write, and must
-   * not be transferred away before `lmr.free()`.
+   * Registers existing memory (dat_lmr_create). The consumer may still read and write it, and must
+   * not transfer it away before `lmr.free()`.
    * @param memory an ArrayBuffer, a SharedArrayBuffer or a view: not pooled, resizable or detached;
    * or another region, whose memory is registered once more (DAT_MEM_TYPE_LMR), with privileges and
    * a zone of its own
@@ -210,7 +210,7 @@ export class Ia extends Handle {
   /**
    * Maps a part of a file into memory and registers it: peers read and write the file itself. The
    * mapping lives for as long as anything refers to `lmr.bytes`; `fsync` of the file makes it
-   * durable. Do not cut the file short meanwhile: touching what is gone ends the process.
+   * durable. Do not truncate the file meanwhile: accessing the missing part ends the process.
    * @param fd an open file descriptor (`fs.openSync`); it may be closed afterwards
    * @throws DatError DAT_MODEL_NOT_SUPPORTED where the provider maps no files;
    * DAT_INVALID_PARAMETER (beyond the end of the file, no regular file);
@@ -221,8 +221,8 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes a memory window, unbound (dat_rmr_create): bound, it is open to peers of every endpoint
-   * of its zone.
+   * Creates a memory window, unbound (dat_rmr_create). Once bound, it is open to peers of every
+   * endpoint of its zone.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has no windows; DAT_INVALID_HANDLE;
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION
    */
@@ -231,8 +231,8 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes a memory window, unbound (dat_rmr_create_for_ep): bound, it is open to the peer of the
-   * endpoint that it is bound through, and to no other; that peer may invalidate it.
+   * Creates a memory window, unbound (dat_rmr_create_for_ep). Once bound, it is open only to the
+   * peer of the endpoint that it is bound through; that peer may invalidate it.
    * @throws DatError as `createRmr`
    */
   createRmrForEp(pz: Pz): Rmr {
@@ -240,15 +240,15 @@ export class Ia extends Handle {
   }
 
   /**
-   * Before peers read what has been written here (dat_lmr_sync_rdma_read). The provider attribute
-   * `lmrSyncReq` is false: memory is coherent, and this only checks.
+   * Call it before peers read local writes (dat_lmr_sync_rdma_read). The provider attribute
+   * `lmrSyncReq` is false: memory is coherent, and this only checks its parameters.
    * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE (freed or foreign region)
    */
   syncRdmaRead(segments: Segments): void {
     checkSync(this.core, 'ia.syncRdmaRead', segments);
   }
 
-  /** Before looking at what peers have written (dat_lmr_sync_rdma_write); as `syncRdmaRead`. */
+  /** Call it before reading peers' writes (dat_lmr_sync_rdma_write); as `syncRdmaRead`. */
   syncRdmaWrite(segments: Segments): void {
     checkSync(this.core, 'ia.syncRdmaWrite', segments);
   }
@@ -263,8 +263,8 @@ export class Ia extends Handle {
   }
 
   /**
-   * The region of all physical memory (kDAPL dat_ia_reserved_lmr): the IA attribute
-   * `reservedLmrSupported` is false, and a process is never given such a key.
+   * The region of all physical memory (kDAPL dat_ia_reserved_lmr). The IA attribute
+   * `reservedLmrSupported` is false: a process never gets such a key.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED, always
    */
   reservedLmr(): never {
@@ -273,8 +273,8 @@ export class Ia extends Handle {
 
   /**
    * An empty region for fast registration of physical pages (kDAPL dat_lmr_allocate, dat_lmr_fmr,
-   * dat_lmr_invalidate). For access that is granted and withdrawn in the order of requests, bind a
-   * window: `ia.createRmr`.
+   * dat_lmr_invalidate). To grant and withdraw access in the order of requests, bind a window:
+   * `ia.createRmr`.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED, always
    */
   allocateFastLmr(): never {
@@ -282,7 +282,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes a shared receive queue (dat_srq_create): pass it to `createEndpoint`.
+   * Creates a shared receive queue (dat_srq_create): pass it to `createEndpoint`.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED when the provider has none (provider attribute
    * `srqSupported`); DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE (pz);
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_SRQ
@@ -292,10 +292,10 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
+   * Creates an endpoint (dat_ep_create, dat_ep_create_with_srq), UNCONNECTED.
    *
-   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint is never without: what is not
-   * given is private to it, sized for its DTO counts, and offered as a stream.
+   * DAT wants DTO counts of 0 where there is no EVD. Here an endpoint always has EVDs. Those not
+   * given are private, sized for its DTO counts, and offered as streams.
    * @throws DatError DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER (attributes),
    * DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
@@ -304,7 +304,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Makes an endpoint for unreliable datagrams (IB extension: service type UD), ready for use.
+   * Creates an endpoint for unreliable datagrams (IB extension: service type UD), ready for use.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has none, DAT_INVALID_HANDLE,
    * DAT_INVALID_PARAMETER (attributes), DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEP
    */
@@ -313,7 +313,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Listens on a connection qualifier, or on a service id (dat_psp_create): one of both.
+   * Listens on a connection qualifier or a service id (dat_psp_create).
    * @throws DatError DAT_CONN_QUAL_IN_USE; DAT_INVALID_PARAMETER; DAT_INVALID_HANDLE;
    * DAT_MODEL_NOT_SUPPORTED (`serviceId` where the CM knows ports only); with PspFlags.PROVIDER
    * also what `createEndpoint` throws
@@ -332,7 +332,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Listens for one request, for an endpoint that is kept for it (dat_rsp_create): the endpoint is
+   * Listens for one request, for an endpoint reserved for it (dat_rsp_create). The endpoint is
    * RESERVED, and PASSIVE_CONNECTION_PENDING when the request comes; `cr.accept()` needs no other.
    * @throws DatError DAT_INVALID_STATE unless the endpoint is UNCONNECTED; DAT_CONN_QUAL_IN_USE;
    * DAT_INVALID_HANDLE, DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED as `createPsp`
@@ -342,7 +342,7 @@ export class Ia extends Handle {
   }
 
   /**
-   * Listens on an address and port, as a socket does (dat_csp_create); the peer uses
+   * Listens on an address and port, like a socket (dat_csp_create). The peer uses
    * `ep.commonConnect`, or `connect` with the port as its connection qualifier.
    * @throws DatError DAT_INVALID_ADDRESS (malformed, or none of the adapter's);
    * DAT_COMM_NOT_SUPPORTED; DAT_CONN_QUAL_IN_USE (the port is taken, on any address);
@@ -353,8 +353,8 @@ export class Ia extends Handle {
   }
 
   /**
-   * Opens an XRC domain of the device. Where processes share it, the first opener waits until its
-   * host process has started (docs/xrc.md); timers and I/O go on meanwhile.
+   * Opens an XRC domain of the device. If processes share it, the first opener waits until its host
+   * process has started (docs/xrc.md); timers and I/O continue meanwhile.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED where the device has no XRC; DAT_INVALID_STATE
    * (`exclusive`, and it exists); DAT_INVALID_PARAMETER (`existing`, and it does not)
    */
@@ -367,8 +367,8 @@ export class Ia extends Handle {
    * @param flag `graceful` only closes what has no objects left; `abrupt` (default) ends them
    * first: connections (the peers are told), queue pairs, event dispatchers, memory regions, zones.
    * Closing again returns the same promise.
-   * @param options.upcall the upcall that the adapter is closed from, which is not waited for; in
-   * the synchronous part of a handler that is known
+   * @param options.upcall the upcall that closes the adapter, which is not waited for; in the
+   * synchronous part of a handler it is known
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE (graceful, objects left);
    * DAT_INTERNAL_ERROR when a step failed or the time ran out: everything else has been ended
    */

@@ -24,17 +24,17 @@ export interface ProviderAttributes {
   readonly providerVersionMajor: number;
   readonly providerVersionMinor: number;
   readonly providerVersion: string;
-  /** The API that is implemented. */
+  /** The implemented API. */
   readonly datVersionMajor: 2;
   readonly datVersionMinor: 0;
   readonly lmrMemTypesSupported: readonly MemTypeName[];
-  /** The list of segments is the consumer's again when a post returns. */
+  /** The consumer may reuse the list of segments when a post returns. */
   readonly iovOwnershipOnReturn: 'CONSUMER';
   /** Bit set of Qos; BEST_EFFORT is 0. */
   readonly datQosSupported: number;
   /** Bit set of CompletionFlags. */
   readonly completionFlagsSupported: number;
-  /** Objects belong to the thread that made them. */
+  /** Objects belong to the thread that created them. */
   readonly isThreadSafe: false;
   /** Bytes of private data that a connect takes. */
   readonly maxPrivateDataSize: number;
@@ -51,7 +51,7 @@ export interface ProviderAttributes {
   readonly srqSupported: boolean;
   /** Watermarks of a shared receive queue: its low one. */
   readonly srqWatermarksSupported: number;
-  /** Queue and endpoint may be of different zones. */
+  /** Queue and endpoint may belong to different zones. */
   readonly srqEpPzDifferenceSupported: boolean;
   /** Counts that `srq.query()` gives. */
   readonly srqInfoSupported: {
@@ -67,9 +67,9 @@ export interface ProviderAttributes {
   readonly lmrSyncReq: false;
   /** Posts never block. */
   readonly dtoAsyncReturnGuaranteed: true;
-  /** The sink of a read needs no remote write. */
+  /** The sink of a read needs no remote write privilege. */
   readonly rdmaWriteForRdmaReadReq: false;
-  /** Reading into a region opens it to no peer. */
+  /** Reading into a region does not open it to peers. */
   readonly rdmaReadLmrRmrContextExposure: false;
   readonly rmrScopeSupported: readonly ('EP' | 'PZ' | 'ANY')[];
   /** No call may be made from a signal or interrupt handler: there is none in JavaScript. */
@@ -77,7 +77,7 @@ export interface ProviderAttributes {
   readonly isInterruptSafe: false;
   readonly haSupported: false;
   readonly haLoadBalancing: 'NONE';
-  /** kDAPL: the policy that allows most. */
+  /** kDAPL: the most permissive policy. */
   readonly upcallPolicy: UpcallPolicy;
   /** kDAPL: fast registration through the send queue. */
   readonly fmrSupported: false;
@@ -135,7 +135,7 @@ function memTypes(device: Device): MemTypeName[] {
   return device.mapFile === undefined ? always : [...always, 'FILE'];
 }
 
-/** The table that event dispatchers are made by, with names in place of places. */
+/** The table of stream merging, with names in place of indices. */
 function mergingTable(): ProviderAttributes['evdStreamMergingSupported'] {
   const row = (cells: readonly boolean[]): [EvdStream, boolean][] =>
     EVD_STREAMS.map((stream, i) => [stream, cells[i] === true]);

@@ -34,7 +34,7 @@ import {
 } from './datagram.js';
 import { composeMad, type MadFormat, readMad } from './message.js';
 
-/** @internal what an agent is made of */
+/** @internal parts of an agent */
 export interface ManagementAgentInit {
   readonly id: number;
   readonly context: IaContext;
@@ -56,8 +56,8 @@ const RESPONSE_BIT = 0x80;
 const RESPOND = 'request.respond';
 
 /**
- * Made by `ia.mad.registerAgent()`. With methods, keeps the process alive until it is unregistered,
- * unless `unref()`.
+ * Made by `ia.mad.registerAgent()`. An agent with methods keeps the process alive until it is
+ * unregistered, unless `unref()`.
  */
 export class ManagementAgent {
   static {
@@ -70,7 +70,7 @@ export class ManagementAgent {
   }
 
   readonly id: number;
-  /** Requests that found no room in the queue, or no consumer to take them. */
+  /** Requests dropped because the queue was full, or nothing took them. */
   droppedRequests = 0;
   private readonly agent: ModuleAgent;
   private readonly inbox: Inbox<ManagementRequest>;
@@ -102,14 +102,14 @@ export class ManagementAgent {
     this.change(HOLD.ENGAGED, methods.length > 0);
   }
 
-  /** Waiting for requests keeps the process alive: the default. @returns itself */
+  /** Lets waiting for requests keep the process alive: the default. @returns itself */
   ref(): this {
     return this.change(HOLD.UNREF, false);
   }
 
   /**
-   * Waiting for requests does not keep the process alive, as `unref` of node:net; a request of its
-   * own that is under way does.
+   * Lets the process exit while waiting for requests, as `unref` of node:net. A pending request of
+   * its own still keeps it alive.
    */
   unref(): this {
     return this.change(HOLD.UNREF, true);
@@ -162,8 +162,8 @@ export class ManagementAgent {
   }
 
   /**
-   * Ends the agent: nothing is received any more, what is outstanding is returned (DAT_ABORT).
-   * Resolves when everything has been. Again is a no-op.
+   * Ends the agent: it receives nothing any more, and pending sends end with DAT_ABORT. Resolves
+   * when all have ended. Again: no-op.
    */
   unregister(): Promise<void> {
     const { context, onUnregister } = this.init;
@@ -313,7 +313,7 @@ export class ManagementAgent {
     };
   }
 
-  /** A consumer that ignores whether its answer arrives must not end by an unhandled rejection. */
+  /** Ignoring whether an answer arrives must not be an unhandled rejection. */
   private answer(
     response: MadHeader,
     send: Pick<CheckedSend, 'gid' | 'qpn' | 'data' | 'retries'>,

@@ -14,15 +14,17 @@ export interface ManagementAgentOptions {
   readonly managementClass: number;
   /** Default 1. */
   readonly classVersion?: number;
-  /** Methods, 0 to 127, whose requests come to this agent; default none: one that only asks. */
+  /** Methods, 0 to 127, whose requests come to this agent; default none: it only sends requests. */
   readonly methods?: readonly number[];
   /** 24 bits; for classes 0x30 to 0x4F. */
   readonly oui?: number;
-  /** Data of any length in segments, acknowledged; for classes that have it (0x30 to 0x4F do). */
+  /**
+   * Data of any length in segments, acknowledged; for classes that support it (0x30 to 0x4F do).
+   */
   readonly rmpp?: boolean;
   /** Takes requests in place of `agent.requests$`. Runs in the pump, or later if it is async. */
   readonly onRequest?: (request: ManagementRequest) => void | Promise<void>;
-  /** Requests that wait for a subscriber; default 64, further ones are dropped. */
+  /** Requests queued for a subscriber; default 64, further ones are dropped. */
   readonly queueLength?: number;
 }
 
@@ -89,7 +91,7 @@ export class IaMad {
   }
 }
 
-/** Types; ranges and conflicts are the module's to judge. */
+/** Types only; the module checks ranges and conflicts. */
 const AGENT_OPTIONS = {
   managementClass: integer(1, 255),
   classVersion: optional(integer(0, 255)),

@@ -28,12 +28,12 @@ export interface MadSendOptions {
   readonly attributeModifier?: number;
   /** Bytes after the headers of the class: at most 232, 220 or 216 without RMPP. */
   readonly data?: Uint8Array;
-  /** With RMPP, and for requests: times to send again. Default 3. */
+  /** With RMPP, and for requests: number of retransmissions. Default 3. */
   readonly retries?: number;
 }
 
 export interface MadRequestOptions extends MadSendOptions {
-  /** Milliseconds to wait for the response, after each time of sending. Default 1000. */
+  /** Milliseconds to wait for the response, after each transmission. Default 1000. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
 }
@@ -45,7 +45,7 @@ export interface MadRespondOptions {
   /** Default: the request's. */
   readonly attributeModifier?: number;
   readonly data?: Uint8Array;
-  /** With RMPP: times to send again. Default 3. */
+  /** With RMPP: number of retransmissions. Default 3. */
   readonly retries?: number;
 }
 

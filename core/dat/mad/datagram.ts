@@ -1,4 +1,4 @@
-/** Requests and responses as `ia.mad` hands them over, and what becomes of those that fail. */
+/** Requests and responses of `ia.mad`, and the errors of those that fail. */
 import { DatError, type DatType, toDatError } from '../../errors/index.js';
 import {
   type Gid,
@@ -51,7 +51,7 @@ const FAILURES: Readonly<Record<number, DatType>> = {
   [WcStatus.WR_FLUSH_ERR]: 'DAT_ABORT',
 };
 
-/** @internal what was sent to which peer, and how often at most */
+/** @internal a sent MAD: its peer, and the limit of transmissions */
 export interface SentDatagram {
   readonly header: Pick<MadHeader, 'managementClass' | 'method' | 'attributeId'>;
   readonly gid: Gid;

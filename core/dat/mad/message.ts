@@ -1,4 +1,4 @@
-/** Management datagrams as consumers see them: fields and data, headers left to us. */
+/** Management datagrams as consumers see them: fields and data, without headers. */
 import {
   MAD_BYTES,
   type MadHeader,
@@ -23,7 +23,7 @@ export interface MadFormat {
   readonly rmpp: boolean;
 }
 
-/** Where the consumer's data begins: behind the headers that are the same for all. */
+/** Start of the consumer's data: behind the common headers. */
 export function dataOffset({ managementClass }: MadFormat): number {
   if (isVendorRange2(managementClass)) return classHeaderLength(managementClass, true);
   if (isRmppClass(managementClass)) return RMPP_HEADERS_BYTES;

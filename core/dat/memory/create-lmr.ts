@@ -1,4 +1,4 @@
-/** Making memory regions: of memory that is there, allocated, or a file's. */
+/** Creates memory regions: from existing memory, allocated memory, or a file. */
 import { checkInteger, invalid } from '../../errors/guards.js';
 import { DatError, type DatSubtype, type DatType, spiCall } from '../../errors/index.js';
 import {
@@ -33,8 +33,8 @@ import { checkRegistrable, checkViewable, mostRegionBytes } from './view-limit.j
 // move, shrink or go away, or that is shared with unrelated data, is refused with the reason.
 
 /**
- * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is welcome: other threads
- * see what peers write, with no more order than threads have among themselves.
+ * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is allowed: other threads
+ * see peers' writes, in no better order than threads see each other's.
  */
 function checkMemory(operation: string, position: number, memory: unknown): Uint8Array {
   if (memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer) {
@@ -88,7 +88,7 @@ function isDetached(buffer: ArrayBufferLike): boolean {
   }
 }
 
-/** Its length may change: a resizable ArrayBuffer, a growable SharedArrayBuffer. */
+/** True if its length may change: a resizable ArrayBuffer, a growable SharedArrayBuffer. */
 function isElastic(buffer: ArrayBufferLike): boolean {
   const { resizable, growable } = buffer as { resizable?: boolean; growable?: boolean };
   return resizable === true || growable === true;
@@ -110,14 +110,14 @@ function isPooled(memory: ArrayBufferView, buffer: ArrayBufferLike): boolean {
   );
 }
 
-// Registration at an address that tells a peer nothing.
+// Registers at an address that tells a peer nothing.
 
-/** The address does not agree with the memory; the library knows no address but the memory's. */
+/** Errors of a device that cannot use that address: it knows only the memory's own. */
 const REFUSALS: ReadonlySet<unknown> = new Set(['EINVAL', 'EOPNOTSUPP']);
 
 /**
- * Registers at a random address; where the device wants address and memory to agree within a page,
- * or knows no other than the memory's own, at the provider's choice.
+ * Registers at a random address. If the device wants address and memory to agree within a page, or
+ * knows only the memory's own address, the provider chooses.
  * @throws SpiError
  */
 function registerAtRandom(
@@ -134,7 +134,7 @@ function registerAtRandom(
   }
 }
 
-/** Memory that `createLmr` takes. */
+/** Memory that `createLmr` accepts. */
 export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;
 
 export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOptions): Lmr {
@@ -178,7 +178,7 @@ export function allocateLmr(core: IaCore, lengthBytes: number, options: Allocate
   );
 }
 
-/** @throws DatError DAT_MODEL_NOT_SUPPORTED; as `ia.allocate` says of shared memory */
+/** @throws DatError DAT_MODEL_NOT_SUPPORTED; as `ia.allocate` for shared memory */
 function sharedBuffer(
   operation: string,
   device: Device,
@@ -230,7 +230,7 @@ function register(
   return core.adopt(new Lmr(core, { pz, bytes, privileges, region, memType, zeroBased, onFreed }));
 }
 
-/** DAT lets windows be bound to any region. */
+/** DAT allows windows on any region. */
 function bindAccess({ context }: IaCore): number {
   return context.device.capabilities.has('memory-window') ? Access.MW_BIND : 0;
 }

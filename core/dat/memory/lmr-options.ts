@@ -20,7 +20,7 @@ import { Symbolic } from '../common/trace.js';
 /** Options of every memory region. */
 export interface LmrOptions {
   readonly pz: Pz;
-  /** Bit set of MemPrivileges; default LOCAL_READ | LOCAL_WRITE: no peer gets in. */
+  /** Bit set of MemPrivileges; default LOCAL_READ | LOCAL_WRITE: no access for peers. */
   readonly privileges?: number;
   /**
    * VaType.VA (default): peers see the region at a random, page-aligned address. VaType.ZB: at 0.
@@ -31,8 +31,8 @@ export interface LmrOptions {
 /** Options of `ia.allocate`. */
 export interface AllocateOptions extends LmrOptions {
   /**
-   * A name, 1 to 40 bytes of UTF-8, by which processes of the user share the memory: the first one
-   * that asks gets zeros, others the same bytes, until the last one has freed it and lets go.
+   * A name, 1 to 40 bytes of UTF-8, by which processes of the user share the memory. The first
+   * process gets zeros, others the same bytes, until the last one has freed it.
    */
   readonly shared?: string;
 }
@@ -53,8 +53,8 @@ export interface MapFileOptions extends LmrOptions {
   /** 1 up to `buffer.constants.MAX_LENGTH`; default: up to the end of the file. */
   readonly lengthBytes?: number;
   /**
-   * True (default): what is written goes to the file, which must be open for reading and writing.
-   * False: changes stay private (copy on write).
+   * True (default): writes go to the file, which must be open for reading and writing. False:
+   * changes stay private (copy on write).
    */
   readonly shared?: boolean;
 }

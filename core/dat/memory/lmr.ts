@@ -13,7 +13,7 @@ import type { Pz } from './pz.js';
 import { REMOTE_PRIVILEGES } from '../common/privileges.js';
 import { LmrSegment } from './segment.js';
 
-/** @internal how a region is made */
+/** @internal parameters of a region */
 export interface LmrInit {
   readonly pz: Pz;
   readonly bytes: Uint8Array;
@@ -39,7 +39,7 @@ export interface LmrParameters {
   readonly rmrContext: number | undefined;
   readonly registeredSizeBytes: number;
   readonly registeredAddress: bigint;
-  /** Windows that are bound to it, or whose bind is under way. */
+  /** Windows bound to it, including pending binds. */
   readonly boundRmrs: number;
 }
 
@@ -62,9 +62,9 @@ export class Lmr extends Handle {
   /** Context that peers use for this region (rkey); undefined without a remote privilege. */
   readonly rmrContext: number | undefined;
   private readonly closeContext: (() => void) | undefined;
-  /** @internal segments of posted requests that are not known to be finished */
+  /** @internal segments of posted requests not known to be finished */
   inFlight = 0;
-  /** @internal windows that are bound to it, or whose bind is under way */
+  /** @internal windows bound to it, including pending binds */
   boundRmrs = 0;
   readonly pz: Pz;
   /** The registered memory itself. */
@@ -110,7 +110,7 @@ export class Lmr extends Handle {
   }
 
   /**
-   * A part of the region for posting. Make it once, post it often, move it with `set`.
+   * A part of the region for posting. Create it once, post it often, move it with `set`.
    * @param offsetBytes default 0
    * @param lengthBytes default the rest of the region (at most 2^32 - 1)
    * @throws DatError DAT_INVALID_PARAMETER outside of the region
@@ -142,13 +142,13 @@ export class Lmr extends Handle {
     };
   }
 
-  /** Addresses begin at 0: windows cannot be bound to it. */
+  /** True if addresses begin at 0: windows cannot be bound to it. */
   get isZeroBased(): boolean {
     return this.init.zeroBased;
   }
 
   /**
-   * Deregisters (dat_lmr_free). The memory is the consumer's again.
+   * Deregisters the memory (dat_lmr_free), which is the consumer's alone from then on.
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE while posted requests use it:
    * a request counts until its completion (or that of a later signalled one of its queue) has been
    * taken in, or its endpoint is reset or freed; and while windows are bound to it
@@ -177,7 +177,7 @@ export class Lmr extends Handle {
     this.destroy('lmr.free');
   }
 
-  /** @internal teardown: whatever is in flight has been discarded with its endpoint */
+  /** @internal teardown: requests in flight have been discarded with their endpoint */
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.region.destroy());
     this.closeContext?.();

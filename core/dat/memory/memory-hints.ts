@@ -25,7 +25,7 @@ export function checkSync(
 }
 
 /**
- * Segments of live regions of the adapter, whose memory is still there.
+ * Checks for segments of live regions of the adapter, whose memory is still there.
  * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR,
  * DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_FREE
  */

@@ -1,4 +1,4 @@
-/** Protection zone (dat_pz): endpoints use the memory of their own zone only. */
+/** Protection zone (dat_pz): endpoints only use the memory of their own zone. */
 import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { EventAdapter as Ia } from '../../evd/index.js';
@@ -31,7 +31,7 @@ export class Pz extends Handle {
     readonly core: IaCore,
     /** @internal */
     readonly pd: ProtectionDomain,
-    /** @internal what the remote contexts of the adapter open; all of its zones share it */
+    /** @internal remote contexts of the adapter; all of its zones share them */
     readonly rmrContexts: RmrContexts,
   ) {
     super();

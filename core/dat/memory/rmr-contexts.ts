@@ -6,7 +6,7 @@ import { checkInteger, invalid } from '../../errors/guards.js';
 import type { Lmr } from './lmr.js';
 import { checkRemote, LmrSegment } from './segment.js';
 
-/** DAT_RMR_TRIPLET of our own: a part of what a remote context opens. */
+/** DAT_RMR_TRIPLET of our own: a part of a remote context's memory. */
 export interface RmrTriplet {
   /** Virtual address as a peer would name it, u64. */
   readonly address: bigint;
@@ -17,7 +17,7 @@ export interface RmrTriplet {
 }
 
 interface Opening {
-  /** Where it starts within the region. */
+  /** Its start within the region. */
   readonly offsetBytes: number;
   readonly lengthBytes: number;
   readonly addressLo: number;
@@ -35,8 +35,8 @@ export class RmrContexts {
   private readonly words = new Uint32Array(this.wide.buffer);
 
   /**
-   * A context opens a part of a region from now on.
-   * @returns closes it; a later opening of the same number is left alone
+   * Opens a part of a region under a context.
+   * @returns a function that closes it, but not a later opening of the same number
    */
   open(context: number, lmr: Lmr, offsetBytes: number, lengthBytes: number): () => void {
     const lo = lmr.addressLo + offsetBytes;
@@ -54,7 +54,7 @@ export class RmrContexts {
   }
 
   /**
-   * The memory that a triplet names. Good until the next call; nothing is allocated.
+   * The memory of a triplet. Valid until the next call; allocates nothing.
    * @throws DatError DAT_INVALID_PARAMETER
    */
   resolve(operation: string, position: number, sink: unknown): LmrSegment {

@@ -1,6 +1,6 @@
 /**
- * Segments: what posted requests read and write. They are made once and used again and again: a
- * post copies the numbers, so moving a segment afterwards does not touch requests under way.
+ * Segments: the memory that posted requests read and write. They are created once and reused: a
+ * post copies the numbers, so moving a segment afterwards does not affect requests in flight.
  */
 import { DatError } from '../../errors/index.js';
 import { checkInteger, checkParameter, checkU64 } from '../../errors/guards.js';
@@ -48,7 +48,7 @@ export class LmrSegment {
     return this;
   }
 
-  /** Where it begins within its region. */
+  /** Its start within its region. */
   get offsetBytes(): number {
     const lo = this.addressLo - this.lmr.addressLo;
     return (this.addressHi - this.lmr.addressHi) * U32 + lo;
@@ -69,7 +69,7 @@ export function isList(segments: Segments): segments is readonly LmrSegment[] {
   return Array.isArray(segments);
 }
 
-/** The memory was transferred away after it was registered. */
+/** True if the memory was transferred away after it was registered. */
 export function hasLostMemory({ lmr }: LmrSegment): boolean {
   return lmr.bytes.length !== lmr.lengthBytes;
 }
@@ -85,7 +85,7 @@ export function lostMemory(operation: string, segment: LmrSegment): DatError {
   });
 }
 
-/** DAT_RMR_TRIPLET as an application writes it: where to read or write in the peer's memory. */
+/** DAT_RMR_TRIPLET as an application writes it: an address in the peer's memory. */
 export interface RemoteAddress {
   /** Virtual address as the peer told it, u64. */
   readonly address: bigint;
@@ -139,14 +139,14 @@ export class RemoteSegment {
     return this;
   }
 
-  /** The present address. */
+  /** The current address. */
   get address(): bigint {
     return (BigInt(this.addressHi) << 32n) | BigInt(this.addressLo);
   }
 }
 
 /**
- * An address and a context.
+ * Checks an address and a context.
  * @param name of the argument
  * @throws DatError DAT_INVALID_PARAMETER
  */
@@ -160,7 +160,7 @@ export function checkRemote(
   const isObject = typeof value === 'object' && value !== null;
   checkParameter(operation, position, name, value, isObject, expected);
   const { address, rmrContext } = value as Partial<RemoteAddress>;
-  // Names are made of parts only where something is wrong: this is on the hot path.
+  // Builds names only for errors: this is on the hot path.
   if (!isU64(address)) checkU64(operation, position, `${name}.address`, address);
   if (isInteger(rmrContext, 0, U32 - 1)) return;
   checkInteger(operation, position, `${name}.rmrContext`, rmrContext, 0, U32 - 1);

@@ -1,6 +1,6 @@
 /**
  * Memory that several adapters of the process register under one name (DAT_MEM_TYPE_SHARED_VIRTUAL,
- * DAT_LMR_COOKIE): the second adapter must bring the same memory.
+ * DAT_LMR_COOKIE): all must register the same memory.
  */
 import { DatError } from '../../errors/index.js';
 import { invalid } from '../../errors/guards.js';
@@ -27,9 +27,9 @@ export function checkSharedName(operation: string, position: number, name: unkno
 }
 
 /**
- * Takes part in the memory of a name; the first one brings it.
- * @returns ends it
- * @throws DatError DAT_INVALID_STATE when the name stands for other memory
+ * Joins the memory of a name; the first caller supplies it.
+ * @returns a function that leaves it
+ * @throws DatError DAT_INVALID_STATE when the name belongs to other memory
  */
 export function shareMemory(operation: string, key: string, bytes: Uint8Array): () => void {
   const entry = entries.get(key) ?? { bytes, users: 0 };

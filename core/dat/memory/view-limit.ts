@@ -1,4 +1,4 @@
-/** How large a region can be: as large as one view of memory, and as the device allows. */
+/** Limits of a region's size: the largest view of memory, and the device's limit. */
 import { constants } from 'node:buffer';
 import { DatError } from '../../errors/index.js';
 import type { Device } from '../../spi/index.js';

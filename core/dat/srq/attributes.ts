@@ -10,9 +10,9 @@ export interface SrqOptions {
   readonly pz: Pz;
   /** Receives that may be outstanding: 1 to `maxRecvPerSrq`. */
   readonly maxRecvDtos: number;
-  /** Segments of one receive: 1 to `maxIovSegmentsPerDto`; default 4, or what the device has. */
+  /** Segments of one receive; 1 to `maxIovSegmentsPerDto`; default 4, or the device's limit. */
   readonly maxRecvIov?: number;
-  /** 0, as DAT wants it: a queue starts empty. Arm it with `srq.setLowWatermark()`. */
+  /** 0, as in DAT: a queue starts empty. Arm it with `srq.setLowWatermark()`. */
   readonly lowWatermark?: number;
 }
 
@@ -53,7 +53,7 @@ export type SrqStateName = keyof typeof SrqState;
 export interface SrqStateRule {
   /** Subtype of DAT_INVALID_STATE in this state. */
   readonly subtype: DatSubtype;
-  /** postRecv, resize, setLowWatermark, and endpoints made on it. */
+  /** postRecv, resize, setLowWatermark, and endpoints created on it. */
   readonly usable: boolean;
 }
 

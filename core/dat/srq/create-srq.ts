@@ -1,4 +1,4 @@
-/** Making shared receive queues. */
+/** Creates shared receive queues. */
 import { spiCall } from '../../errors/index.js';
 import type { SharedReceiveQueue, SharedReceiveQueueInit } from '../../spi/index.js';
 import type { IaCore } from '../common/adapter-state.js';
@@ -24,7 +24,7 @@ export function createSrq(core: IaCore, options: SrqOptions): Srq {
   return core.adopt(new Srq(core, options.pz, attributes, create));
 }
 
-/** Makes the provider's queue of those attributes. */
+/** Creates the provider's queue with those attributes. */
 export function makerOfQueue(
   operation: string,
   { pd }: Pz,

@@ -1,7 +1,6 @@
 /**
- * Core's side of a shared receive ring: slots complete in any order, so they form a free-list; the
- * provider gets their numbers through `submissions`. Nothing here allocates after construction, but
- * for a resize.
+ * Core's side of a shared receive ring. Slots complete in any order, so they form a free-list; the
+ * provider gets their numbers through `submissions`. After construction, only a resize allocates.
  */
 import { toDatError } from '../../errors/index.js';
 import { RQE, type SharedReceiveQueue } from '../../spi/index.js';
@@ -9,7 +8,7 @@ import type { Segments } from '../memory/segment.js';
 import { EntryRing, RECEIVE_ENTRY, Slot } from '../work/entry-ring.js';
 
 export class SrqSlots extends EntryRing {
-  /** Slots posted whose completions have not been taken in. */
+  /** Slots posted whose completions have not been scanned. */
   outstanding = 0;
   /** A stack of slot numbers: `vacant[0]` to `vacant[vacantCount - 1]`. */
   private vacant = new Uint32Array(0);
@@ -30,7 +29,7 @@ export class SrqSlots extends EntryRing {
     this.grow();
   }
 
-  /** Posted ones have flags. */
+  /** True for posted slots: only those have flags. */
   protected isHeld(slot: number): boolean {
     return this.flagsOf(slot) !== 0;
   }
@@ -46,14 +45,14 @@ export class SrqSlots extends EntryRing {
     submissions.producer = submissions.producer + 1;
   }
 
-  /** A completion names the slot. Returns false when it is not posted. */
+  /** Frees the slot that a completion names. Returns false when it is not posted. */
   reclaim(slot: number): boolean {
     if (this.outstanding === 0 || slot > this.ring.mask || !this.isHeld(slot)) return false;
     this.release(slot);
     return true;
   }
 
-  /** Doorbells are held back until the outermost burst ends. */
+  /** Holds doorbells back until the outermost burst ends. */
   beginBurst(): void {
     this.burstDepth++;
   }
@@ -64,7 +63,7 @@ export class SrqSlots extends EntryRing {
   }
 
   /**
-   * The provider is told of what has been put, unless a burst is under way.
+   * Rings the doorbell for submitted slots, except during a burst.
    * @throws DatError when it refuses some: `value` is how many of the last, which are not posted
    */
   kick(operation: string): void {
@@ -77,7 +76,7 @@ export class SrqSlots extends EntryRing {
     }
   }
 
-  /** Takes back what the provider has refused: the entries posted last. Returns how many. */
+  /** Takes back refused entries: those posted last. Returns how many. */
   private withdraw(): number {
     const { submissions } = this.srq.ring;
     const { consumer, producer } = submissions;
@@ -89,7 +88,7 @@ export class SrqSlots extends EntryRing {
     return refused;
   }
 
-  /** The provider's ring may have become larger: slots keep their numbers. */
+  /** The provider's ring may have grown: slots keep their numbers. */
   grow(): void {
     const first = this.vacant.length;
     this.ring = this.srq.ring.slots;

@@ -1,7 +1,7 @@
 /**
  * Shared receive queue (dat_srq): receives that any of its endpoints may take. Their completions
- * come on the receive EVD of the endpoint that took them. When an endpoint ends, what is posted
- * here stays for the others: receives of a shared queue are not flushed.
+ * come on the receive EVD of the endpoint that took them. When an endpoint ends, its queue's
+ * receives stay for the others: they are not flushed.
  */
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import {
@@ -29,20 +29,20 @@ export interface SrqParameters extends SrqAttributes {
   readonly ia: Ia;
   readonly pz: Pz;
   readonly state: SrqStateName;
-  /** The limit that is armed; 0 when none is. */
+  /** The armed limit; 0 without one. */
   readonly lowWatermark: number;
   /**
    * Receives that no endpoint has taken yet; undefined when the provider cannot tell
    * (DAT_VALUE_UNKNOWN).
    */
   readonly availableDtos: number | undefined;
-  /** Receives posted whose completions have not been taken in. */
+  /** Receives posted whose completions have not been scanned. */
   readonly outstandingDtos: number;
   /** Endpoints that receive from it. */
   readonly endpoints: number;
 }
 
-/** Makes the provider's queue; its events go to the handler. */
+/** Creates the provider's queue; its events go to the handler. */
 export type CreateSharedReceiveQueue = (
   onEvent: (event: AsyncEventType) => void,
 ) => SharedReceiveQueue;
@@ -67,7 +67,7 @@ export class Srq implements Callee {
   /** @internal */
   freedBy: string | undefined = undefined;
   private armed = 0;
-  /** Completions whose endpoint is gone: they are not shown, but their slots are free again. */
+  /** Completions of freed endpoints: they are hidden, but their slots are free again. */
   private readonly strays: CompletionOwner = {
     onCompletion: (words, at) => {
       this.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);
@@ -106,7 +106,7 @@ export class Srq implements Callee {
     return this.core.ia;
   }
 
-  /** @internal what it shows of itself */
+  /** @internal fields that it shows */
   facts(): Facts {
     const { id, state, slots, users: endpoints, isFreed: freed } = this;
     const receives = new Symbolic(`${slots.outstanding}/${slots.limit}`);
@@ -149,8 +149,8 @@ export class Srq implements Callee {
   }
 
   /**
-   * Everything that `work` posts on this queue becomes available with one doorbell, also when
-   * `work` throws. Bursts nest; the outermost rings.
+   * Posts everything that `work` posts on this queue with one doorbell, also when `work` throws.
+   * Bursts nest; the outermost rings.
    * @throws DatError when the provider refuses some: `value` is how many of the last ones, which
    * are then not posted
    */
@@ -160,7 +160,7 @@ export class Srq implements Callee {
     burst('srq.burst', this.slots, work);
   }
 
-  /** Parameters and counts (dat_srq_query); completions that have come are taken in first. */
+  /** Parameters and counts (dat_srq_query), after a scan of completions. */
   query(): SrqParameters {
     begin(this, 'srq.query');
     this.core.takeInCompletions();
@@ -179,7 +179,7 @@ export class Srq implements Callee {
   }
 
   /**
-   * Changes how many receives may be outstanding (dat_srq_resize); none of those posted is lost.
+   * Changes how many receives may be outstanding (dat_srq_resize); posted ones are kept.
    * @param maxRecvDtos 1 to `maxRecvPerSrq`
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE below what is outstanding or
    * below an armed low watermark; DAT_INVALID_PARAMETER; DAT_INSUFFICIENT_RESOURCES
@@ -200,10 +200,10 @@ export class Srq implements Callee {
   }
 
   /**
-   * Arms the low watermark (dat_srq_set_lw): once, when fewer than that many receives are left that
-   * no endpoint has taken, an asynchronous event names this queue with the reason
-   * `AsyncErrorReason.SRQ.LOW_WATERMARK`: soon, if fewer are left already. Arm it again for the
-   * next one.
+   * Arms the low watermark (dat_srq_set_lw). When fewer than that many receives are left that no
+   * endpoint has taken, an asynchronous event names this queue, once, with the reason
+   * `AsyncErrorReason.SRQ.LOW_WATERMARK`. If fewer are left already, it comes soon. Arm it again
+   * for the next event.
    * @param lowWatermark 0 (disarms) to `maxRecvDtos`
    * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_ERROR
    */
@@ -212,7 +212,7 @@ export class Srq implements Callee {
     this.assertUsable(operation);
     checkInteger(operation, 2, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
     const before = this.armed;
-    // The provider may find it reached at once; its event runs later.
+    // The provider may find it reached immediately; its event runs later.
     this.armed = lowWatermark;
     try {
       this.queue.setLimit(lowWatermark);
@@ -223,7 +223,7 @@ export class Srq implements Callee {
   }
 
   /**
-   * Frees the queue (dat_srq_free); receives that no endpoint took are the consumer's again.
+   * Frees the queue (dat_srq_free). The consumer gets back the memory of its remaining receives.
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE while endpoints receive from
    * it
    */
@@ -245,7 +245,7 @@ export class Srq implements Callee {
     if (!this.isFreed) this.free();
   }
 
-  /** @internal teardown: no endpoint is made on it any more */
+  /** @internal teardown: no endpoint can be created on it any more */
   shutdown(): void {
     this.current = 'SHUTDOWN';
   }

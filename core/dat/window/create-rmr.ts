@@ -1,4 +1,4 @@
-/** Making memory windows. */
+/** Creates memory windows. */
 import { spiCall } from '../../errors/index.js';
 import type { MemoryWindow } from '../../spi/index.js';
 import { checkHandle } from '../common/handle.js';

@@ -16,7 +16,7 @@ import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
 export interface RmrBindOptions {
   /**
    * Bit set of MemPrivileges: REMOTE_READ (default), REMOTE_WRITE, REMOTE_ATOMIC. Local ones are
-   * taken and mean nothing: they are the region's.
+   * accepted and ignored: the region has them.
    */
   readonly privileges?: number;
   /** Comes back in the event: an integer from 0 to 2^53 - 1; default 0. */
@@ -29,7 +29,7 @@ export interface RmrBindOptions {
 
 const OPTIONS = ['privileges', 'cookie', 'flags', 'vaType'];
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE, REMOTE_ATOMIC } = MemPrivileges;
-/** Made once: a bind is a part of many a small request. */
+/** Created once: many a small request includes a bind. */
 const PRIVILEGES_EXPECTED = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
 const VA_TYPES = Object.values(VaType);
 const U32 = 2 ** 32;

@@ -1,6 +1,6 @@
 /**
- * Remote memory region (dat_rmr): a window that grants peers a part of a region, given and taken
- * back in the order of an endpoint's requests.
+ * Remote memory region (dat_rmr): a window that grants peers a part of a region. Granting and
+ * revoking is in the order of an endpoint's requests.
  */
 import { DatError, spiCall } from '../../errors/index.js';
 import { EvdFlags, type EventAdapter as Ia } from '../../evd/index.js';
@@ -20,7 +20,7 @@ import { type BindWork, RmrBinding } from '../work/binds.js';
 import { checkCookie, checkFlags } from '../work/post-checks.js';
 import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
 
-/** Posting of binds: what `rmr.bind` and `rmr.unbind` do on an endpoint. */
+/** Posts binds: `rmr.bind` and `rmr.unbind` on an endpoint. */
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 
 /**
@@ -123,16 +123,16 @@ export class Rmr extends Handle {
     return this.newest?.rmrContext;
   }
 
-  /** Address of the first byte as a peer names it; undefined when unbound. */
+  /** Address of the first byte for peers; undefined when unbound. */
   get address(): bigint | undefined {
     return this.newest?.address;
   }
 
   /**
-   * Binds the window to a part of a region, in place of what it was bound to (dat_rmr_bind). Takes
-   * effect in the order of the endpoint's requests: requests posted later begin when it is done, so
-   * a send behind it may carry the new context. The completion is an RMR bind event on the request
-   * EVD; a failure breaks the connection.
+   * Binds the window to a part of a region, in place of its present binding (dat_rmr_bind). Takes
+   * effect in the order of the endpoint's requests: later requests begin when it is done, so a send
+   * behind it may carry the new context. The completion is an RMR bind event on the request EVD; a
+   * failure breaks the connection.
    * @param segment what peers may reach; of length 0, this is `unbind`
    * @param options privileges (default REMOTE_READ), cookie, flags, vaType
    * @returns the new context (rkey); the old one is dead when the bind is done. Undefined when it
@@ -171,7 +171,7 @@ export class Rmr extends Handle {
   }
 
   /**
-   * Takes the window back, in the order of the endpoint's requests (dat_rmr_bind of length 0). The
+   * Revokes the window, in the order of the endpoint's requests (dat_rmr_bind of length 0). The
    * completion is an RMR bind event.
    * @throws DatError as `bind`
    */
@@ -182,7 +182,7 @@ export class Rmr extends Handle {
     this.postUnbind(operation, ep, cookie, flags);
   }
 
-  /** dat_rmr_query: what it is bound to, counting binds that are under way. */
+  /** dat_rmr_query: its binding, including pending binds. */
   query(): RmrParameters {
     begin(this, 'rmr.query');
     this.core.takeInCompletions();
@@ -201,8 +201,8 @@ export class Rmr extends Handle {
   }
 
   /**
-   * Frees the window (dat_rmr_free), unbinding it first: at once, so a peer in the middle of a
-   * transfer is cut off. While binds of it are under way, it goes when the last has completed.
+   * Frees the window (dat_rmr_free), unbinding it first: immediately, so a peer's transfer in
+   * progress is cut off. While binds of it are pending, it is freed when the last has completed.
    */
   free(): void {
     const operation = begin(this, 'rmr.free');
@@ -215,7 +215,7 @@ export class Rmr extends Handle {
     if (!this.isFreed) this.free();
   }
 
-  /** @internal teardown: endpoints have gone, and what was under way with them */
+  /** @internal teardown: endpoints have ended, with all pending binds */
   destroy(by: string): void {
     this.markFreed(by);
     this.end(by);
@@ -258,7 +258,7 @@ export class Rmr extends Handle {
     return this.settled !== undefined;
   }
 
-  /** The window has another key when the queue pair that it was bound through has gone. */
+  /** Key of the next bind. The window's key changes when the queue pair of its bind ends. */
   private nextKey(): number {
     return nextRkey(this.pending.length > 0 ? this.key : this.window.rkey);
   }
@@ -298,7 +298,7 @@ export class Rmr extends Handle {
     return checkBindOptions(operation, this, segment, ep, options);
   }
 
-  /** Queues of different endpoints have no order among each other. */
+  /** Queues of different endpoints have no common order. */
   private checkSameEndpoint(operation: string, ep: Ep, binding: RmrBinding): void {
     if (binding.queues === ep.record.queues) return;
     throw new DatError('DAT_INVALID_STATE', {

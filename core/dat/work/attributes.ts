@@ -17,7 +17,7 @@ export interface EpQueueAttributes extends QueueAttributes {
   /**
    * How completions of receives notify: EVD_THRESHOLD (default; all do, and `evd.wait` counts),
    * DEFAULT (all do), SOLICITED_WAIT (those that the sender asked for), UNSIGNALLED (those not
-   * posted with that flag). One event dispatcher takes streams of one kind.
+   * posted with that flag). One event dispatcher takes only streams of one kind.
    */
   readonly recvCompletionFlags: number;
   /** EVD_THRESHOLD, DEFAULT or UNSIGNALLED; SUPPRESS may be added, and changes nothing. */
@@ -28,16 +28,16 @@ export interface EpQueueAttributes extends QueueAttributes {
   readonly maxRdmaReadOut: number;
   /**
    * Milliseconds; 0 (default) is off, else 10 to 86,400,000. When the peer of a connection has
-   * given no sign of life for so long, or a quarter less, a zero-length RDMA write asks for one:
-   * nothing at the peer is touched, and no request of the consumer's displaced. Where there is no
-   * answer either, the retries of `transport` run out, and the endpoint is BROKEN: for a peer that
-   * has been killed or switched off, after `keepAliveMs` and 4 * (retryCount + 1) ACK timeouts at
-   * most (docs/liveness.md).
+   * given no sign of life for so long, or a quarter less, a zero-length RDMA write asks for one. It
+   * changes nothing at the peer, and takes no place from the consumer's requests. Without an answer
+   * the retries of `transport` run out, and the endpoint is BROKEN. For a peer that was killed or
+   * switched off, that takes at most `keepAliveMs` and 4 * (retryCount + 1) ACK timeouts
+   * (docs/liveness.md).
    */
   readonly keepAliveMs: number;
 }
 
-/** Entries of the send queue that are ours: the marker that ends it, and a keep-alive's probe. */
+/** Our entries of the send queue: the marker that ends it, and a keep-alive's probe. */
 export function ownRequests({ keepAliveMs }: EpQueueAttributes): number {
   return keepAliveMs === 0 ? 1 : 2;
 }

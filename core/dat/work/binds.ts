@@ -1,6 +1,6 @@
 /**
- * Binds under way on one life of an endpoint's queue pair: their entries in the send queue, and
- * which window a completion speaks of.
+ * Pending binds on the queues of an endpoint's queue pair: their entries in the send queue, and the
+ * window of each completion.
  */
 import {
   BindCompletion,
@@ -44,12 +44,12 @@ export class RmrBinding {
     }
   }
 
-  /** Address of the first byte as a peer names it. */
+  /** Address of the first byte for peers. */
   get address(): bigint {
     return this.zeroBased ? 0n : this.lmr.address + BigInt(this.offsetBytes);
   }
 
-  /** The region is free of it. */
+  /** Releases the region. */
   end(): void {
     if (!this.open) return;
     this.open = false;
@@ -65,14 +65,14 @@ const NONE = -1;
 export interface BindWork {
   /**
    * BIND_MW opens the window, or (a PZ window, without a binding) closes it; LOCAL_INV closes an
-   * endpoint's window. An empty RDMA_WRITE: it is closed already, only the completion is wanted.
+   * endpoint's window. An empty RDMA_WRITE is for a closed window: only the completion is wanted.
    */
   readonly opcode: WrOpcode;
   /** Words of BIND_MW. */
   readonly words?: Uint32Array;
   /** The key that LOCAL_INV closes. */
   readonly rkey?: number;
-  /** The key of an endpoint's window, which is closed before it is opened anew. */
+  /** The key of an endpoint's window, which is closed before it is opened again. */
   readonly replaces?: number | undefined;
 }
 
@@ -89,7 +89,7 @@ interface Pending {
 export class EpBinds {
   /** In the order of the queue. */
   private readonly pending: Pending[] = [];
-  /** Completed, not yet dequeued: by index. There from the first bind on. */
+  /** Completed and not dequeued, by index. Created for the first bind. */
   private shown: Map<number, Pending> | undefined = undefined;
   /** Windows that only this queue pair opens. */
   private own: Set<EventMemoryWindow> | undefined = undefined;
@@ -125,7 +125,7 @@ export class EpBinds {
     queues.kickSends();
   }
 
-  /** Requests up to `index` have ended, that one with a status. */
+  /** Ends requests up to `index`, the last one with this status. */
   onCompletion(index: number, status: number): void {
     for (let first = this.pending[0]; first !== undefined; first = this.pending[0]) {
       if (first.closing === index) first.closed = status;
@@ -136,12 +136,12 @@ export class EpBinds {
     }
   }
 
-  /** The consumer does not see the completion. */
+  /** True if the consumer does not see the completion. */
   hide(index: number): void {
     this.shown?.delete(index);
   }
 
-  /** The event of a completion, if it is a bind's; asked once. */
+  /** The event of a completion, if it is a bind's; call it once. */
   eventOf(words: Uint32Array, at: number): RmrBindCompletionEvent | undefined {
     const { shown } = this;
     if (shown === undefined || shown.size === 0) return undefined;
@@ -151,14 +151,14 @@ export class EpBinds {
     shown.delete(index);
     const status = (words[at + CQE.CONTROL] ?? 0) & 0xff;
     const cookie = (words[at + CQE.COOKIE_LO] ?? 0) + (words[at + CQE.COOKIE_HI] ?? 0) * U32;
-    // The failure of the invalidation is the failure of the bind that wanted it.
+    // If the invalidation fails, so does the bind that needed it.
     const outcome = dtoStatusOf(isFailure(bind.closed) ? bind.closed : status);
     return new BindCompletion(bind.rmr, this.ep, cookie, outcome);
   }
 
   /**
    * The peer has invalidated a window (SEND_WITH_INV). A bind completes behind all requests before
-   * it, so the message of a peer that has the key already may come first.
+   * it, so the message of a peer that already has the key may come first.
    */
   onInvalidated(rkey: number): void {
     if (this.pending.some(({ rmr }) => rmr.scope === 'EP' && rmr.closeIf(rkey))) return;
@@ -170,8 +170,8 @@ export class EpBinds {
   }
 
   /**
-   * The queue pair is gone: what was under way has not happened, its own windows are closed. What
-   * has completed may still be dequeued.
+   * The queue pair is destroyed: pending binds have not happened, and its own windows are closed.
+   * Completed ones may still be dequeued.
    */
   discard(): void {
     for (const bind of this.pending.splice(0)) this.settle(bind, WcStatus.WR_FLUSH_ERR);

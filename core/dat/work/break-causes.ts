@@ -1,16 +1,16 @@
-/** Why a connection has ended, as its last event says it: tables. */
+/** Causes of a connection's end, for its last event: tables. */
 import { CONNECTION_CAUSES, type ConnectionCause } from '../../evd/index.js';
 import { AsyncEventType, WcStatus, WrOpcode } from '../../spi/index.js';
 import { breakReasonOf } from '../common/async-events.js';
 
-/** Why a connection ends. */
+/** The cause of a connection's end. */
 export interface BreakReason {
   readonly cause: ConnectionCause;
   /** One sentence for people. */
   readonly detail: string;
 }
 
-/** @param more what this case adds to the sentence of its cause */
+/** @param more details of this case, for the sentence of its cause */
 export function breakReason(cause: ConnectionCause, more = ''): BreakReason {
   const sentence = CONNECTION_CAUSES[cause];
   return { cause, detail: more === '' ? sentence : `${sentence}: ${more}` };
@@ -43,16 +43,16 @@ const BY_STATUS: Readonly<Record<number, Row>> = {
   [WcStatus.REM_ABORT_ERR]: both('REMOTE_OPERATION'),
 };
 
-/** An "invalid request" (IBTA 9.7.5.2.5) of these is most often a receive that is too small. */
+/** An "invalid request" (IBTA 9.7.5.2.5) on these is most often a receive that is too small. */
 const SENDS: readonly number[] = [WrOpcode.SEND, WrOpcode.SEND_WITH_IMM, WrOpcode.SEND_WITH_INV];
 
-/** The same syndrome tells of a missing queue and of a short receive. */
+/** A missing queue and a short receive have the same syndrome. */
 const XRC_REFUSAL =
   'it has no such XRC queue, the receive of that queue was too small, or a packet was malformed';
 
 /**
- * Why a work completion breaks the connection.
- * @param wrOpcode what was posted; undefined for a receive
+ * The cause when a work completion breaks the connection.
+ * @param wrOpcode the posted operation; undefined for a receive
  * @param namesQueue the request names a shared receive queue of the peer (XRC)
  */
 export function causeOfCompletion(
@@ -67,7 +67,7 @@ export function causeOfCompletion(
   return namesQueue ? breakReason('REMOTE_REQUEST', XRC_REFUSAL) : breakReason('REMOTE_LENGTH');
 }
 
-/** The same of a keep-alive, which is no request of the consumer's. */
+/** As above for a keep-alive, which is no request of the consumer's. */
 export function unansweredProbe(status: number): BreakReason {
   const { cause } = causeOfCompletion(status, WrOpcode.RDMA_WRITE);
   return cause === 'PEER_GONE'
@@ -81,8 +81,8 @@ const BY_EVENT: Partial<Readonly<Record<AsyncEventType, ConnectionCause>>> = {
 };
 
 /**
- * Why an event of the queue pair breaks the connection; undefined if it does not.
- * @param trouble what the network has said of the peer, if that is what ended the queue pair
+ * The cause when an event of the queue pair breaks the connection; undefined if it does not.
+ * @param trouble the network's report about the peer, if that ended the queue pair
  */
 export function causeOfEvent(event: AsyncEventType, trouble?: string): BreakReason | undefined {
   const detail = breakReasonOf(event);

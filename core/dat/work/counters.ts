@@ -6,7 +6,7 @@ import { readCounters } from '../../evd/index.js';
 import { WcFlags, WcOpcode, WrOpcode } from '../../spi/index.js';
 import { Piece, type Slab } from '../../spi/internal/index.js';
 
-/** DAT_EP_COUNTERS that we have an event for, with their places in the array. */
+/** DAT_EP_COUNTERS that have an event here, with their places in the array. */
 const EP_COUNTERS = {
   /** The counters of small messages fit in one cache line. */
   postSend: 0,
@@ -47,7 +47,7 @@ const NAMES = Object.keys(EP_COUNTERS) as CounterName[];
 const C = EP_COUNTERS;
 const MESSAGES: readonly Index[] = [C.recv, C.recvImmediate, C.recvInvalidate, C.recvRdmaImmediate];
 
-/** By WrOpcode: what a posted request counts as, and where its bytes are counted. */
+/** By WrOpcode: the counter of a posted request, and the counter of its bytes. */
 const POSTED: Readonly<Record<number, readonly [count: Index, bytes?: Index]>> = {
   [WrOpcode.SEND]: [C.postSend, C.postSendData],
   [WrOpcode.SEND_WITH_IMM]: [C.postSendImmediate, C.postSendData],
@@ -59,7 +59,7 @@ const POSTED: Readonly<Record<number, readonly [count: Index, bytes?: Index]>> =
   [WrOpcode.ATOMIC_FETCH_AND_ADD]: [C.postFetchAdd],
 };
 
-/** Freed with its endpoint: nothing is counted any more then. */
+/** Freed with its endpoint: counting stops then. */
 export class EpCounters extends Piece {
   constructor(slab: Slab) {
     super(slab, NAMES.length * 8);
@@ -80,7 +80,7 @@ export class EpCounters extends Piece {
     doubles[at] = (doubles[at] ?? 0) + by;
   }
 
-  /** A request has been posted. */
+  /** Counts a posted request. */
   posted(opcode: number, lengthBytes: number): void {
     const row = POSTED[opcode];
     if (row === undefined) return;
@@ -88,7 +88,7 @@ export class EpCounters extends Piece {
     if (row[1] !== undefined) this.bump(row[1], lengthBytes);
   }
 
-  /** A receive has been posted. */
+  /** Counts a posted receive. */
   receivePosted(): void {
     this.bump(C.postRecv, 1);
   }
@@ -99,7 +99,7 @@ export class EpCounters extends Piece {
     return MESSAGES.reduce<number>((sum, index) => sum + (doubles[firstDouble + index] ?? 0), 0);
   }
 
-  /** A receive has succeeded. `control` is the completion's first word. */
+  /** Counts a receive that succeeded. `control` is the completion's first word. */
   received(control: number, lengthBytes: number): void {
     const flags = (control >>> 16) & 0xff;
     if (((control >>> 8) & 0xff) === WcOpcode.RECV_RDMA_WITH_IMM) {

@@ -1,7 +1,7 @@
 /**
- * Core's side of a ring of requests or receives: how many entries are in use, and which regions
- * they pin. In which order entries are taken and become free is up to the kind of ring: a queue, or
- * the slots of a shared receive queue.
+ * Core's side of a ring of requests or receives: the number of used entries, and the regions that
+ * they pin. Subclasses decide the order in which entries are taken and freed: a queue, or the slots
+ * of a shared receive queue.
  */
 import { type Ring, RQE, SGE, SQE } from '../../spi/index.js';
 import type { Lmr } from '../memory/lmr.js';
@@ -9,22 +9,22 @@ import { isList, type LmrSegment, type Segments } from '../memory/segment.js';
 
 const U32 = 2 ** 32;
 
-/** Slot flags: what core notes of an entry. */
+/** Slot flags: core's notes on an entry. */
 export const Slot = {
-  /** A success must not show. */
+  /** A success is hidden. */
   HIDDEN: 1,
   SIGNALLED: 2,
-  /** Our own: no completion of it shows. */
+  /** Our own entry: its completion is hidden. */
   MARKER: 4,
-  /** A success shows, and does not notify. */
+  /** A success is visible, and does not notify. */
   QUIET: 8,
   /** An RDMA write with immediate data. */
   IMMEDIATE: 16,
-  /** Our own, of a keep-alive: beside the consumer's limit. */
+  /** A keep-alive's entry: outside the consumer's limit. */
   PROBE: 32,
 } as const;
 
-/** Where core keeps what it notes of an entry: in words of it that no provider reads. */
+/** Core's own words of an entry: no provider reads them. */
 export interface EntryLayout {
   /** First word of the segments. */
   readonly segments: number;
@@ -54,14 +54,14 @@ export const RECEIVE_ENTRY: EntryLayout = {
 export abstract class EntryRing {
   /** Index of the next entry to write. */
   producer = 0;
-  /** The region of all first segments, while they have but one, and how many of them pin it. */
+  /** The region of all first segments, while they share one, and the number of its pins. */
   private region: Lmr | undefined = undefined;
   private pins = 0;
-  /** Else the region of each entry's first segment; and those of other segments. */
+  /** Otherwise the region of each entry's first segment, and those of other segments. */
   private firstRegions: (Lmr | undefined)[] | undefined = undefined;
   private otherRegions: (Lmr | undefined)[] | undefined = undefined;
 
-  /** @param limit entries that may be outstanding: the consumer's, and a probe while it is there */
+  /** @param limit entries that may be outstanding: the consumer's, and a probe's */
   constructor(
     public ring: Ring,
     public limit: number,
@@ -69,7 +69,7 @@ export abstract class EntryRing {
     protected readonly entry: EntryLayout,
   ) {}
 
-  /** Entries written whose completions have not been taken in. */
+  /** Entries written whose completions have not been scanned. */
   abstract readonly outstanding: number;
 
   /** True if the entry at this place in the ring is outstanding. */
@@ -84,7 +84,7 @@ export abstract class EntryRing {
     return Math.max(0, this.limit - this.outstanding);
   }
 
-  /** Word of the entry that is written next. */
+  /** First word of the next entry. */
   get nextWord(): number {
     return this.ring.wordOf(this.producer);
   }
@@ -128,7 +128,7 @@ export abstract class EntryRing {
     return ((this.ring.words[this.ring.wordOf(index) + flagsWord] ?? 0) >>> flagsBit) & 0xff;
   }
 
-  /** Lets go of everything: the ring may be gone. */
+  /** Releases everything: the ring may be freed. */
   discard(): void {
     if (this.region !== undefined) this.region.inFlight -= this.pins;
     for (const lmr of this.firstRegions ?? []) if (lmr !== undefined) lmr.inFlight--;
@@ -142,7 +142,7 @@ export abstract class EntryRing {
     return ((this.ring.words[this.ring.wordOf(index) + countWord] ?? 0) >>> countBit) & 0xff;
   }
 
-  /** A segment of the next entry lies in that region. */
+  /** Pins the region of a segment of the next entry. */
   protected pin(segment: number, lmr: Lmr): void {
     lmr.inFlight++;
     if (segment > 0) (this.otherRegions ??= [])[this.placeOf(this.producer, segment)] = lmr;
@@ -152,7 +152,7 @@ export abstract class EntryRing {
     } else this.regionsByPlace()[this.producer & this.ring.mask] = lmr;
   }
 
-  /** From now on each entry may have a region of its own. */
+  /** Gives each entry a region of its own from now on. */
   private regionsByPlace(): (Lmr | undefined)[] {
     if (this.firstRegions !== undefined) return this.firstRegions;
     const regions: (Lmr | undefined)[] = [];
@@ -164,7 +164,7 @@ export abstract class EntryRing {
     return (this.firstRegions = regions);
   }
 
-  /** The entry's segments pin nothing any more. */
+  /** Unpins the regions of the entry's segments. */
   protected unpin(index: number): void {
     const count = this.segmentsOf(index);
     for (let segment = 0; segment < count; segment++) this.unpinSegment(index, segment);

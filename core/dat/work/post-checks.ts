@@ -1,4 +1,4 @@
-/** Checks of a post, on the hot path: nothing is made unless something is wrong. */
+/** Checks of a post, on the hot path: they allocate only for errors. */
 import { checkU64, invalid } from '../../errors/guards.js';
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
 import { assert, integerText, isBitSet, isInteger, isU64 } from '../../spi/checks/index.js';
@@ -6,7 +6,7 @@ import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.j
 import type { Pz } from '../memory/pz.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
 
-// Arguments of the posting calls, and what is thrown for a wrong one.
+// Arguments of the posting calls, and the errors for invalid ones.
 
 /**
  * Arguments of the posting calls in the order of DAT's prototypes: the n of DAT_INVALID_ARGn. A
@@ -38,7 +38,7 @@ const POSITIONS = new Map(
   ]),
 );
 
-/** Where a posting call has an argument, counted from 1; one of a single segment has no count. */
+/** Position of a posting call's argument, counted from 1; one of a single segment has no count. */
 export function positionOf(operation: string, argument: string): number {
   const call = POSITIONS.get(operation);
   const position =
@@ -61,8 +61,8 @@ export function badArgument(
 const MAX_U32 = 2 ** 32 - 1;
 
 /**
- * The segments of a request: live regions of the endpoint's zone, with the privilege, and no more
- * than the limits. Returns their length in bytes.
+ * Checks the segments of a request: live regions of the endpoint's zone, with the privilege, and
+ * within the limits. Returns their length in bytes.
  */
 export function checkSegments(
   operation: string,

@@ -9,7 +9,7 @@ import type { EpCounters } from './counters.js';
 import type { EntryRing } from './entry-ring.js';
 import type { EpQueues, SharedReceives } from './queues.js';
 
-/** An endpoint that connects, as far as posting looks at it. */
+/** An endpoint that connects, as posting sees it. */
 export interface PostingEndpoint {
   readonly ep: EventEndpoint;
   readonly core: IaCore;
@@ -22,10 +22,10 @@ export interface PostingEndpoint {
   };
   readonly queues: EpQueues;
   readonly counts: EpCounters;
-  /** As far as completions have been looked at: what posts go by. */
+  /** The state by the completions scanned so far: posts use it. */
   readonly knownState: string;
   readonly watermarks: { look(count: number): void } | undefined;
-  /** Receives that it holds; undefined where the provider cannot tell. */
+  /** Receives that it holds; undefined if the provider cannot tell. */
   readonly receiveBuffers: number | undefined;
   assertLive(operation: string): void;
   /** @throws DatError DAT_INVALID_STATE */
@@ -34,7 +34,7 @@ export interface PostingEndpoint {
 }
 
 /**
- * The queue looks full: perhaps completions wait to be taken in.
+ * The queue looks full: scans, in case completions are waiting.
  * @param limit how many of `what` the consumer may have outstanding
  * @throws DatError DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS
  */
@@ -57,7 +57,7 @@ export function makeRoom(
   });
 }
 
-/** Bursts nest; what is posted meanwhile leaves with the outermost, also when `work` throws. */
+/** Bursts nest; their requests are sent with the outermost, also when `work` throws. */
 export function burst(
   operation: string,
   queues: { beginBurst(): void; endBurst(): void },

@@ -1,4 +1,4 @@
-/** The queue pair of one life of an endpoint: plain, on a shared receive queue, or an initiator. */
+/** Creates the queue pair of an endpoint: plain, on a shared receive queue, or an initiator. */
 import { Access, QpState, QpType, type QueuePair } from '../../spi/index.js';
 import { ownRequests, sendIov } from './attributes.js';
 import type { EpQueuesInit } from './queues.js';
@@ -16,7 +16,7 @@ export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePai
   const sending = {
     pd,
     sendCq: requestCq,
-    // The marker that ends the queue takes the last entry, and a keep-alive's probe one before.
+    // The marker that ends the queue takes the last entry, and a keep-alive's probe the one before.
     maxSendWr: attributes.maxRequestDtos + ownRequests(attributes),
     maxSendSge: sendIov(attributes),
     maxInlineBytes: 0,

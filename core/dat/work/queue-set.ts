@@ -1,6 +1,6 @@
 /**
- * The queues of one life of a queue pair: core's side of its rings, their doorbells, and the number
- * under which its completions are found.
+ * The queues of one queue pair: core's side of its rings, their doorbells, and the context number
+ * of its completions.
  */
 import { toDatError } from '../../errors/index.js';
 import type {
@@ -20,15 +20,14 @@ import type { QueueAttributes } from './attributes.js';
 import { EntryRing, RECEIVE_ENTRY, SEND_ENTRY, Slot } from './entry-ring.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
 
-// Core's side of a send or receive queue. Entries are free again in order: when a completion of
-// one, or of a later one of its queue, has been read (docs/spi.md). Nothing here allocates after
-// construction.
+// Core's side of a send or receive queue. Entries are freed in order: a completion frees all
+// entries up to its own (docs/spi.md). Allocates nothing after construction.
 
 /** Its indices are free-running. */
 export class WorkQueue extends EntryRing {
   /** Index of the oldest entry not known to be finished. */
   reclaimed = 0;
-  /** Producer index that the provider has been told. */
+  /** Producer index at the last doorbell. */
   private published = 0;
 
   get outstanding(): number {
@@ -39,12 +38,12 @@ export class WorkQueue extends EntryRing {
     return ((place - this.reclaimed) & this.ring.mask) < this.outstanding;
   }
 
-  /** Committed entries that the provider has not been told of. */
+  /** Committed entries since the last doorbell. */
   get unpublished(): number {
     return (this.producer - this.published) >>> 0;
   }
 
-  /** The next entry is complete, and names its number of segments: it joins the queue. */
+  /** Commits the next entry, which is written, with its number of segments. */
   commit(flags: number): void {
     const { words } = this.ring;
     const { flagsWord, flagsBit } = this.entry;
@@ -79,7 +78,7 @@ export class WorkQueue extends EntryRing {
     return false;
   }
 
-  /** Frees the entries up to and with this one. */
+  /** Frees the entries up to and including this one. */
   reclaimThrough(index: number): void {
     const end = (index + 1) >>> 0;
     while (this.reclaimed !== end) {
@@ -89,8 +88,7 @@ export class WorkQueue extends EntryRing {
   }
 
   /**
-   * Writes what is outstanding into another queue of the same kind, in order, and lets go of it
-   * here. There must be room.
+   * Moves outstanding entries into another queue of the same kind, in order. There must be room.
    */
   moveTo(other: WorkQueue): void {
     const { words } = this.ring;
@@ -116,7 +114,7 @@ export class WorkQueue extends EntryRing {
     return widest;
   }
 
-  /** Frees everything: the queue pair is gone, and perhaps the ring with it. */
+  /** Frees everything: the queue pair is destroyed, and perhaps the ring with it. */
   override discard(): void {
     this.reclaimed = this.producer;
     super.discard();
@@ -125,9 +123,9 @@ export class WorkQueue extends EntryRing {
 
 const { SUPPRESS } = CompletionFlags;
 const U32 = 2 ** 32;
-/** So many requests of a burst the device is told of at once: it begins with them. */
+/** Requests of a burst for each doorbell: the device begins with them. */
 const RING_EVERY = 32;
-/** In place of a receive ring where there is none: nothing is ever posted to it. */
+/** Stands in for a missing receive ring: nothing is ever posted to it. */
 const NO_RECEIVES = Ring.allocate(1, rqeBytes(1));
 
 /** A doorbell throws when the device is gone for good. */
@@ -141,7 +139,7 @@ export abstract class QueueSet<
 > implements CompletionOwner {
   readonly qp: QueuePair;
   readonly sends: WorkQueue;
-  /** With a shared receive queue, or where nothing is received, one that is always empty. */
+  /** Always empty with a shared receive queue, or if nothing is received. */
   readonly receives: WorkQueue;
   protected readonly context: number;
   private readonly signalEvery: number;
@@ -152,8 +150,8 @@ export abstract class QueueSet<
   /**
    * @param ep named by its completions
    * @param sendIov segments of one request
-   * @param sendDoorbellOpen until it is, requests wait in the ring
-   * @param create makes the queue pair, whose completions bear that context
+   * @param sendDoorbellOpen while false, requests wait in the ring
+   * @param create creates the queue pair, whose completions carry that context
    * @throws SpiError, or DatError when there are no completion contexts left
    */
   constructor(
@@ -192,7 +190,7 @@ export abstract class QueueSet<
   abstract toEvent(words: Uint32Array, at: number): DatEvent;
 
   /**
-   * Completes the next request, whose words of its own are written, and lets it leave.
+   * Commits the next request, whose own words are written, and rings the doorbell if it is due.
    * @param flags CompletionFlags
    * @param word immediate data, or the context to invalidate
    */
@@ -231,7 +229,7 @@ export abstract class QueueSet<
     if (this.burstDepth === 0) this.ringReceives();
   }
 
-  /** Doorbells are held back until the outermost burst ends, or many requests wait. */
+  /** Holds doorbells back until the outermost burst ends, or many requests wait. */
   beginBurst(): void {
     this.burstDepth++;
   }
@@ -247,7 +245,7 @@ export abstract class QueueSet<
     if (this.burstDepth === 0 || this.sends.unpublished >= RING_EVERY) this.ringSends();
   }
 
-  /** Requests that waited may leave. */
+  /** Opens the doorbell: requests that waited are sent. */
   openSendDoorbell(): void {
     if (this.sendDoorbellOpen) return;
     this.sendDoorbellOpen = true;
@@ -272,7 +270,7 @@ export abstract class QueueSet<
     }
   }
 
-  /** The entry's flags, and it is free; a provider that completes what is not outstanding errs. */
+  /** Frees the entry and returns its flags. A provider must only complete outstanding entries. */
   protected reclaim(index: number, isReceive: boolean): number {
     const queue = isReceive ? this.receives : this.sends;
     if (!queue.isOutstanding(index)) return UNKNOWN_SLOT;
@@ -282,8 +280,8 @@ export abstract class QueueSet<
   }
 
   /**
-   * Moves the queue pair to ERR: what is outstanding flushes, also what waited for the doorbell.
-   * @returns why not, when the device does not do it: then nothing flushes
+   * Moves the queue pair to ERR: outstanding requests are flushed, also those held back.
+   * @returns the reason if the device fails to do it: then nothing is flushed
    */
   toError(): string | undefined {
     try {
@@ -295,7 +293,7 @@ export abstract class QueueSet<
     }
   }
 
-  /** Ends this life, with its completions that are not dequeued from `evds`. */
+  /** Destroys the queue pair, and drops its completions that are not dequeued from `evds`. */
   destroy(evds: readonly Evd[]): void {
     this.qp.destroy();
     for (const evd of evds) evd.feed.purge(this.context);

@@ -1,7 +1,7 @@
 /**
- * One life of an endpoint's queue pair: writes requests and receives as words of the rings, and
- * takes in their completions. `ep.reset()` ends it and starts another with a fresh queue pair
- * number, so that a late completion can never be taken for one of the next life.
+ * The queues of an endpoint's queue pair: writes requests and receives as words of the rings, and
+ * processes their completions. `ep.reset()` ends them and creates others with a fresh queue pair
+ * number, so that a late completion is never taken for a new one.
  */
 import type {
   CompletionOwners,
@@ -44,11 +44,11 @@ export class EpQueues extends QueueSet<EventEndpoint> {
   readonly counters: EpCounters;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
-  /** XRC: the shared receive queue at the other end that requests name from now on. */
+  /** XRC: the peer's shared receive queue that later requests name. */
   srqn = 0;
-  /** Receives come from there. */
+  /** Source of its receives. */
   private readonly srq: SharedReceives | undefined;
-  /** There from the first bind of a window on. */
+  /** Created for the first bind of a window. */
   private ownBinds: EpBinds | undefined = undefined;
   private readonly listener: EpQueuesListener;
 
@@ -68,7 +68,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     this.receivesEnded = init.srq === undefined;
   }
 
-  /** Binds of windows that are under way. */
+  /** Pending binds of windows. */
   get binds(): EpBinds {
     return (this.ownBinds ??= new EpBinds(this.ep, this));
   }
@@ -91,15 +91,15 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     this.commitSend(request.opcode, request.slot, segments, cookie, flags, word);
   }
 
-  /** The operands of the atomic that is posted next: two pairs of words, low word first. */
+  /** The operands of the next atomic: two pairs of words, low word first. */
   putOperands(operands: Uint32Array): void {
     const { sends } = this;
     sends.ring.words.set(operands, sends.nextWord + SQE.COMPARE_ADD_LO);
   }
 
   /**
-   * Differs from before when the peer has done, or acknowledged, something since. Completions count
-   * once they are taken in.
+   * A number that changes when the peer has done, or acknowledged, something. Completions count
+   * once they are scanned.
    */
   lifeSign(): number {
     const { qp, sends, receives, counters } = this;
@@ -114,8 +114,8 @@ export class EpQueues extends QueueSet<EventEndpoint> {
   }
 
   /**
-   * An empty RDMA write, signalled and hidden, in the entry that is kept for it: its completion
-   * says that every request before it has ended, also those that end without a completion.
+   * An empty RDMA write, signalled and hidden, in the entry reserved for it. Its completion means
+   * that every request before it has ended, also those without a completion.
    */
   postMarker(): void {
     this.postEmpty(Slot.MARKER);
@@ -123,7 +123,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
 
   /**
    * An empty RDMA write in an entry beside the consumer's own: the peer answers, or the queue pair
-   * fails. At most one is under way.
+   * fails. At most one is in flight.
    */
   postProbe(): void {
     this.sends.limit++;
@@ -161,7 +161,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     sends.commit(slotFlags);
   }
 
-  /** Takes in a completion as it is scanned. */
+  /** Processes a completion as it is scanned. */
   onCompletion(words: Uint32Array, at: number): CompletionView {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
@@ -170,7 +170,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     const slot = this.reclaim(index, received);
     if (slot === UNKNOWN_SLOT) return false;
     if (!received) this.ownBinds?.onCompletion(index, status);
-    // Verbs do not tell a write with immediate data from one without.
+    // Verbs does not tell a write with immediate data from one without.
     if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
       if (received) this.onReceived(words, at);
@@ -193,7 +193,7 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     return (slot & Slot.QUIET) === 0 ? true : 'silent';
   }
 
-  /** WrOpcode of a request; its entry is still as it was written. */
+  /** WrOpcode of a request, whose entry is still intact. */
   private posted(index: number): number {
     const { ring } = this.sends;
     return ring.words[ring.wordOf(index) + SQE.CONTROL]! & 0xff;
@@ -233,14 +233,14 @@ export class EpQueues extends QueueSet<EventEndpoint> {
     return isReceive(words[at + CQE.CONTROL] ?? 0) ? undefined : ownBinds?.eventOf(words, at);
   }
 
-  /** Data has come before the CM's word: the CM may have the queue pair ready already. */
+  /** Data has arrived before the CM's report: the CM may have the queue pair ready already. */
   onEstablishedByData(): void {
     if (this.qp.state === QpState.RTS) this.openSendDoorbell();
   }
 
   /**
-   * Ends this life but for its completions that wait on `evds`. Those that have come must have been
-   * scanned: a device may forget them with the queue pair.
+   * Ends the queues, except for their completions on `evds`. Those must have been scanned: a device
+   * may drop them with the queue pair.
    */
   retire(evds: readonly Evd[]): EpLeftovers {
     this.qp.destroy();
@@ -261,14 +261,14 @@ export interface EpQueuesListener {
   /** A receive has succeeded; it is about to become dequeuable. */
   onReceived(): void;
   readonly connection: {
-    /** A request or receive has failed by itself: not flushed. */
+    /** A request or receive has failed, not flushed. */
     onFailed(reason: BreakReason): void;
     /** Entries have been reclaimed. */
     onReclaimed(): void;
   };
 }
 
-/** A shared receive queue, as the queues that receive from it see it. */
+/** A shared receive queue, as its queue pairs see it. */
 export interface SharedReceives {
   readonly id: number;
   readonly queue: SharedReceiveQueue;
@@ -278,7 +278,7 @@ export interface SharedReceives {
 
 /** Parameters of one queue pair of an endpoint: a reset makes another. */
 export interface EpQueuesInit {
-  /** Named by its completions. */
+  /** The endpoint, named in completions. */
   readonly ep: EventEndpoint;
   readonly device: Device;
   readonly owners: CompletionOwners;
@@ -286,9 +286,9 @@ export interface EpQueuesInit {
   readonly requestCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
   readonly attributes: EpQueueAttributes;
-  /** Receives come from here instead of a queue of the endpoint's own. */
+  /** Source of receives, in place of a queue of the endpoint's own. */
   readonly srq: SharedReceives | undefined;
-  /** An XRC initiator's: it makes the queue pair, which has no receives. */
+  /** For an XRC initiator: creates the queue pair, which has no receives. */
   readonly xrc: XrcDomain | undefined;
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;

@@ -1,4 +1,4 @@
-/** The data path of an endpoint: posting receives. */
+/** The data path of an endpoint: posts receives. */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, MemPrivileges } from '../common/constants.js';
 import type { Segments } from '../memory/segment.js';
@@ -30,7 +30,7 @@ export function postReceive(
   record.watermarks?.look(record.receiveBuffers ?? 0);
 }
 
-/** It has no receive queue of its own. */
+/** The endpoint has no receive queue of its own. */
 function otherReceives({ init, ep }: PostingEndpoint, operation: string): DatError {
   const { srq } = init;
   if (srq === undefined) {

@@ -28,7 +28,7 @@ export interface RequestSpec {
   readonly operand: string | undefined;
 }
 
-/** All of one literal, so that they look alike to the compiler of the hot path. */
+/** All from one literal, so that the hot path sees one hidden class. */
 const row = (
   operation: string,
   opcode: number,

@@ -1,6 +1,6 @@
 /**
- * The data path of an endpoint: posting requests. A post checks its parameters, writes words into a
- * ring and rings a doorbell; nothing is allocated unless something is wrong.
+ * The data path of an endpoint: posts requests. A post checks its parameters, writes words into a
+ * ring and rings a doorbell; it allocates only for errors.
  */
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
@@ -52,7 +52,7 @@ export function postRequest(
   post(record, request, segments, cookie, remote, flags, word);
 }
 
-/** A read into what a remote context of our own names. */
+/** A read into the memory of a remote context of our own. */
 export function postReadToRmr(
   record: PostingEndpoint,
   sink: RmrTriplet,
@@ -122,7 +122,7 @@ function makeRequestRoom(record: PostingEndpoint, operation: string): void {
   makeRoom(operation, record, queues.sends, init.attributes.maxRequestDtos, 'requests');
 }
 
-/** Returns how many bytes the segments have. */
+/** Returns the length of the segments in bytes. */
 function check(
   record: PostingEndpoint,
   request: RequestSpec,
@@ -133,7 +133,7 @@ function check(
   const { operation, kind, privilege } = request;
   const { pz, attributes, xrc } = record.init;
   record.assertLive(operation);
-  // In CONNECTED all posts are legal, which spares the look-up of a name.
+  // In CONNECTED all posts are legal, which saves the look-up of a name.
   if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postRequest');
   if (xrc !== undefined && record.queues.srqn === 0) throw noReceiver(record, operation);
   checkCookie(operation, cookie);
@@ -151,7 +151,7 @@ function check(
   return checkSegments(operation, segments, pz, privilege, maxRdmaReadIov, maxRdmaBytes);
 }
 
-/** A request of an XRC initiator is for a shared receive queue at the other end. */
+/** A request of an XRC initiator names a shared receive queue of the peer. */
 function noReceiver({ ep }: PostingEndpoint, operation: string): DatError {
   return new DatError('DAT_INVALID_PARAMETER', {
     operation,
@@ -174,14 +174,14 @@ function checkCapability({ core }: PostingEndpoint, { operation, capability }: R
   if (capability !== undefined) requireCapability(operation, core.context.device, capability);
 }
 
-/** The remote address parsed: at once, or on the spot for one that was not. */
+/** The parsed remote address; parses one that is not yet. */
 function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment {
   if (remote instanceof RemoteSegment) return remote;
   checkRemote(operation, positionOf(operation, 'remote'), remote);
   return new RemoteSegment(remote);
 }
 
-/** Before anything is checked. */
+/** Traces before anything is checked. */
 function trace(
   { core, ep }: PostingEndpoint,
   { operation }: RequestSpec,

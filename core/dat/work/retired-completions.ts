@@ -1,6 +1,6 @@
 /**
- * Completions of a life that `ep.reset()` has ended: they stay on their event dispatchers until the
- * consumer takes them, though the queue pair and its rings are gone.
+ * Completions of queues that `ep.reset()` has ended. They stay on their event dispatchers until the
+ * consumer takes them, though the queue pair and its rings are destroyed.
  */
 import type {
   CompletionOwner,
@@ -14,13 +14,13 @@ import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { EpBinds } from './binds.js';
 
 export class EpLeftovers implements CompletionOwner {
-  /** Completions that are still to be taken. */
+  /** Completions not taken yet. */
   private left = 0;
 
   /**
-   * @param context under which the completions were written: theirs until the last is taken
-   * @param evds where they wait; all that have come have been scanned
-   * @param binds those that have completed and are not dequeued
+   * @param context of the completions: reserved until the last is taken
+   * @param evds where they are queued; all have been scanned
+   * @param binds completed binds that are not dequeued
    */
   constructor(
     private readonly ep: EventEndpoint,
@@ -33,12 +33,12 @@ export class EpLeftovers implements CompletionOwner {
     else ep.core.owners.replace(context, this);
   }
 
-  /** The consumer has taken them all, or they went with their event dispatchers. */
+  /** True if the consumer has taken all of them, or their event dispatchers were freed. */
   get isOver(): boolean {
     return this.left === 0 || this.evds.every((evd) => evd.isFreed);
   }
 
-  /** The queue pair is gone: only a receive of a shared queue is noted, as it is free again. */
+  /** The queue pair is destroyed: only frees the slot of a shared queue's receive. */
   onCompletion(words: Uint32Array, at: number): CompletionView {
     if (isReceive(words[at + CQE.CONTROL] ?? 0))
       this.ep.srq?.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);
@@ -53,7 +53,7 @@ export class EpLeftovers implements CompletionOwner {
     return bind ?? dtoEvent(this.ep, words, at);
   }
 
-  /** The endpoint is freed: what has not been taken is dropped. */
+  /** The endpoint is freed: drops the completions not taken. */
   drop(): void {
     for (const evd of this.evds) evd.feed.purge(this.context);
     this.end();

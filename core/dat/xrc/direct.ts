@@ -1,7 +1,7 @@
 /**
  * A connection without a connection manager: both ends know each other's numbers by other means
- * (openib-general, December 2007). Its end is not announced: a target that is gone shows as
- * requests that fail.
+ * (openib-general, December 2007). Its end is not announced: a dead target shows as requests that
+ * fail.
  */
 import {
   type AddressVector,
@@ -58,10 +58,10 @@ export function checkAttachOptions(
   return { addressVector: { gid, localGidIndex }, targetQpn, sendPsn, pathMtuBytes };
 }
 
-/** Stands where the CM's connection does. */
+/** Takes the place of the CM's connection. */
 export class DirectConnection implements CmConnection {
   readonly remoteGid: Uint8Array;
-  /** No message of a CM has one. */
+  /** There are no CM messages. */
   readonly localPort = 0;
   private ended = false;
 
@@ -83,7 +83,7 @@ export class DirectConnection implements CmConnection {
       addressVector,
       pathMtuBytes,
       destinationQpn: targetQpn,
-      // Nothing but answers comes the other way: no requests, so no PSN of theirs.
+      // Only answers come from the target: no requests, so there is no PSN for them.
       receivePsn: 0,
       accessFlags: EP_ACCESS,
     });
@@ -110,7 +110,7 @@ export class DirectConnection implements CmConnection {
   }
 
   notifyEstablished(): void {
-    // It is established by the queue pair's being in RTS.
+    // It is established when the queue pair is in RTS.
   }
 
   abandon(): void {

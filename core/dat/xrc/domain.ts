@@ -1,7 +1,7 @@
 /**
- * XRC domain: what the adapters of a device share so that one connection from a node reaches the
- * receivers of all of them. Which target QP lives how long is the XRC module's business; this is
- * one adapter's hold on the domain, and its events come on the adapter's asynchronous EVD.
+ * XRC domain: the adapters of a device share it, so that one connection from a node reaches the
+ * receivers of all of them. The XRC module decides how long target QPs live. This is one adapter's
+ * hold on the domain, and its events come on the adapter's asynchronous EVD.
  */
 import {
   checkInteger,
@@ -47,7 +47,7 @@ export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;
 export interface XrcTargetOptions {
   /**
    * `consumer` (default): this adapter is registered, and the last one that unregisters ends the
-   * target. `domain`: it is counted for no consumer and ends with the domain.
+   * target. `domain`: no consumer is registered, and it ends with the domain.
    */
   readonly owner?: XrcTargetOwner;
 }
@@ -68,7 +68,7 @@ export class XrcDomain extends Handle {
   }
 
   readonly handleType = 'XRC_DOMAIN';
-  /** @internal shared receive queues and initiators that this adapter has in it */
+  /** @internal shared receive queues and initiators of this adapter in the domain */
   users = 0;
 
   /** @internal */
@@ -91,13 +91,13 @@ export class XrcDomain extends Handle {
     return this.hold.key;
   }
 
-  /** Numbers of the targets in the domain, of whomever. */
+  /** Numbers of all targets in the domain. */
   get targets(): readonly number[] {
     return this.hold.targets;
   }
 
   /**
-   * Makes a shared receive queue that initiators elsewhere address by its `srqn`.
+   * Creates a shared receive queue that remote initiators address by its `srqn`.
    * @throws DatError as `ia.createSrq`; DAT_INVALID_HANDLE (recvEvd)
    */
   createSrq(options: XrcSrqOptions): XrcSrq {
@@ -106,8 +106,8 @@ export class XrcDomain extends Handle {
   }
 
   /**
-   * Makes an endpoint that only sends, each request to the queue that it names. It connects as any
-   * endpoint; the peer accepts with `domain.accept(cr)`.
+   * Creates an endpoint that only sends, each request to the queue that it names. It connects like
+   * any endpoint; the peer accepts with `domain.accept(cr)`.
    * @throws DatError as `ia.createEndpoint`
    */
   createInitiator(options: XrcInitiatorOptions): XrcInitiator {
@@ -171,8 +171,8 @@ export class XrcDomain extends Handle {
   }
 
   /**
-   * Makes a target and takes it through INIT to RTR in one call, for an initiator whose numbers are
-   * known otherwise than by a connection request.
+   * Creates a target and takes it through INIT to RTR in one call, for an initiator whose numbers
+   * are known without a connection request.
    * @param attributes by the table of the XRC module (docs/xrc.md)
    * @returns its number
    * @throws DatError DAT_INVALID_PARAMETER that names the attribute, the transition and the mask;
@@ -191,8 +191,8 @@ export class XrcDomain extends Handle {
   }
 
   /**
-   * Registers this adapter with a target: it keeps the target, and hears of its events. Registering
-   * twice is once.
+   * Registers this adapter with a target: it keeps the target alive, and gets its events.
+   * Registering twice counts once.
    * @throws DatError DAT_INVALID_PARAMETER when the domain has no such target
    */
   registerTarget(qpn: number): void {
@@ -202,7 +202,7 @@ export class XrcDomain extends Handle {
   }
 
   /**
-   * Unregistering is destroying: the last adapter ends the target, and its peer is told.
+   * Unregisters this adapter. The last adapter ends the target, and its peer is told.
    * @throws DatError DAT_INVALID_PARAMETER when this adapter is not registered with it
    */
   unregisterTarget(qpn: number): void {
@@ -210,7 +210,7 @@ export class XrcDomain extends Handle {
   }
 
   /**
-   * Modifies a target of the domain, of whomever.
+   * Modifies any target of the domain.
    * @throws DatError DAT_INVALID_PARAMETER that names the attribute and the transition
    */
   modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
@@ -227,8 +227,8 @@ export class XrcDomain extends Handle {
   }
 
   /**
-   * Gives the domain up: this adapter's last hold on it unregisters it from every target, and the
-   * domain's last one ends what is left.
+   * Releases the domain: this adapter's last hold on it unregisters it from every target, and the
+   * domain's last hold ends all remaining ones.
    * @throws DatError DAT_INVALID_STATE while queues or initiators of this adapter are in it
    */
   close(): void {
@@ -242,7 +242,7 @@ export class XrcDomain extends Handle {
     if (!this.isFreed) this.close();
   }
 
-  /** @internal teardown: whatever this adapter still has in the XRC module goes */
+  /** @internal teardown: ends everything that this adapter still has in the XRC module */
   destroy(by: string): void {
     spiCall({ operation: by }, () => this.core.context.xrc?.release(this.core));
     this.end(by);
@@ -297,7 +297,7 @@ function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOption
   return owner;
 }
 
-/** Making shared receive queues of a domain. */
+/** Creates shared receive queues of a domain. */
 function createXrcSrq(domain: XrcDomain, options: XrcSrqOptions): XrcSrq {
   const operation = 'xrc.createSrq';
   const { core, hold } = domain;
@@ -314,7 +314,7 @@ function createXrcSrq(domain: XrcDomain, options: XrcSrqOptions): XrcSrq {
   );
   const uses: (() => void)[] = [];
   try {
-    // One by one: when the second fails, the first is ended.
+    // One by one: if the second fails, the first is ended.
     uses.push(evd.feed.attach('THRESHOLD'));
     uses.push(evd.feed.reserve(1));
     return core.adopt(new XrcSrq(domain, core, pz, attributes, { evd, isPrivate, uses }, create));

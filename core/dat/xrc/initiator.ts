@@ -1,6 +1,6 @@
 /**
  * XRC initiator: an endpoint whose one connection reaches every shared receive queue in the domain
- * of the target at the other end. Each request names one; the rest is as with any endpoint.
+ * of the peer's target. Each request names one; the rest is as with any endpoint.
  */
 import { showAs } from '../../spi/checks/index.js';
 import { spiCall } from '../../errors/index.js';
@@ -43,9 +43,8 @@ export class XrcInitiator extends Ep {
   }
 
   /**
-   * Names the receiver: what is posted from now on is for that queue at the other end. It holds
-   * until another one is named, and for this life of the endpoint (`ep.reset()` forgets it). The
-   * number comes from the peer, out of band. Nothing is allocated:
+   * Sets the receiver: later posts are for that queue of the peer. It holds until another one is
+   * set, or until `ep.reset()`. The number comes from the peer, out of band. Allocates nothing:
    * `initiator.toSrq(srqn).postSend(segment, cookie)`.
    * @param srqn 1 to 2^24 - 1. One that does not exist there ends the connection: the request
    * completes as REMOTE_RESPONDER
@@ -58,16 +57,16 @@ export class XrcInitiator extends Ep {
     return this;
   }
 
-  /** The queue that is named at present; 0 for none. */
+  /** The queue set at present; 0 for none. */
   get srqn(): number {
     return this.record.queues.srqn;
   }
 
   /**
-   * Brings the initiator to a target whose numbers are known otherwise than by a connection
-   * request: one made by `domain.createTarget`, with this endpoint's `qpn` as its destination.
-   * ESTABLISHED follows on the connect EVD. The target is not asked, and its end is not
-   * announced: then requests fail.
+   * Connects the initiator to a target whose numbers are known without a connection request: one
+   * made by `domain.createTarget`, with this endpoint's `qpn` as its destination. ESTABLISHED
+   * follows on the connect EVD. The target is not asked, and its end is not announced: then
+   * requests fail.
    * @throws DatError DAT_INVALID_STATE unless UNCONNECTED; DAT_INVALID_ADDRESS;
    * DAT_INVALID_PARAMETER
    */

@@ -1,4 +1,4 @@
-/** Opening XRC domains. */
+/** Opens XRC domains. */
 import { toDatError } from '../../errors/index.js';
 import type { XrcDomain as XrcHold, XrcOpenMode } from '../../spi/index.js';
 import { checkFields } from '../../errors/guards.js';
@@ -12,8 +12,8 @@ export interface XrcDomainOptions {
   /** Adapters of a device that give the same key share a domain; without one it is private. */
   readonly key?: string;
   /**
-   * `create` (default): made if it is not there; `exclusive`: refused if it is there; `existing`:
-   * refused if it is not.
+   * `create` (default): creates it if it does not exist; `exclusive`: refused if it exists;
+   * `existing`: refused if it does not.
    */
   readonly mode?: XrcOpenMode;
 }

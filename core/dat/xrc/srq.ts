@@ -1,6 +1,6 @@
 /**
- * XRC shared receive queue: its number is what initiators elsewhere address, and its completions
- * come on its own EVD, since what takes them is a target that is no endpoint.
+ * XRC shared receive queue: remote initiators address it by its number. Its completions come on its
+ * own EVD, because a target takes them, which is no endpoint.
  */
 import { showAs } from '../../spi/checks/index.js';
 import {
@@ -30,7 +30,7 @@ export interface XrcSrqOptions extends SrqOptions {
 export interface XrcSrqEvd {
   readonly evd: Evd;
   readonly isPrivate: boolean;
-  /** Undone when the queue is freed. */
+  /** Unregisters it when the queue is freed. */
   readonly uses: readonly (() => void)[];
 }
 
@@ -74,7 +74,7 @@ export class XrcSrq extends Srq {
     return this;
   }
 
-  /** A subscription to `completions$` does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while `completions$` has a subscriber, as `unref` of node:net. */
   unref(): this {
     if (this.events.isPrivate) this.events.evd.unref();
     return this;
