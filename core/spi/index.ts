@@ -1,6 +1,6 @@
 /**
- * The plugin SDK (`dapl/spi`): contracts of providers and modules, and what they share. All of it
- * is covered by `SDK_VERSION` (docs/versions.md).
+ * The plugin SDK (`dapl/spi`): contracts of providers and modules, and their common parts.
+ * `SDK_VERSION` covers all of it (docs/versions.md).
  */
 export * from './wire/address.js';
 export * as kinds from './checks/kinds.js';

@@ -1,6 +1,6 @@
 /**
- * Checks of values and of options: the one place that compares them with what they may be, and the
- * one wording. What is thrown, the caller says: a `Refuse` makes the error.
+ * Checks of values and of options: the one place that compares them with their kinds, and the one
+ * wording. The caller decides on the error: a `Refuse` makes it.
  */
 import { expectedOf, integerText, isInteger, type Kind, OBJECT, withNearest } from './kinds.js';
 import { show } from './show.js';
@@ -8,7 +8,7 @@ import { show } from './show.js';
 /** Makes the error of a check that has failed. */
 export type Refuse = (name: string, value: unknown, expected: string) => Error;
 
-/** Options by name: what each of them may be. None of `T` is forgotten. */
+/** Kinds of options by name. All options of `T` must be there. */
 export type Kinds<T> = { readonly [K in keyof T]-?: Kind };
 
 /** The message of a check that has failed: the value, and the limit. */
@@ -16,7 +16,7 @@ export function mustBe(name: string, value: unknown, expected: string): string {
   return `${name} is ${show(value)}; it must be ${expected}`;
 }
 
-/** For codecs and simulated parts, whose misuse is a mistake in the program. */
+/** For codecs and simulated parts, whose misuse is a bug in the program. */
 export function outOfRange(name: string, value: unknown, expected: string): RangeError {
   return new RangeError(mustBe(name, value, expected));
 }
@@ -32,7 +32,7 @@ export function checkValue<T>(
   checkOptions(value as Readonly<Record<string, unknown>>, kind.fields, within(name, refuse));
 }
 
-/** As `checkValue` of an `integer`, without making one: for limits that are known only then. */
+/** As `checkValue` of an `integer`, without creating one: for limits known only at run time. */
 export function checkInteger(
   name: string,
   value: unknown,
@@ -61,7 +61,7 @@ export function within(outer: string, refuse: Refuse): Refuse {
   return (name, value, expected) => refuse(`${outer}: ${name}`, value, expected);
 }
 
-/** The values that a table names, in its order; an object may have others besides. */
+/** The values in a table, in its order; an object may have others besides. */
 export function checkValues<T extends object>(
   options: T,
   kinds: Partial<Kinds<T>>,
@@ -70,7 +70,7 @@ export function checkValues<T extends object>(
   for (const name in kinds) checkValue(name, options[name], kinds[name] as Kind, refuse);
 }
 
-/** Options: an object without other keys than those of the table, with the values it says. */
+/** Options: an object with no other keys than those of the table, and values of its kinds. */
 export function checkOptions<T extends object>(options: T, kinds: Kinds<T>, refuse: Refuse): void {
   checkNames(options, Object.keys(kinds), refuse);
   checkValues(options, kinds, refuse);

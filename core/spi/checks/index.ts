@@ -1,5 +1,5 @@
 /**
- * Checks of parameters and options, and of invariants; values and objects in messages. Does no I/O.
+ * Checks of parameters, options and invariants; values and objects in messages. Does no I/O.
  */
 export { assert, InvariantError } from './assert.js';
 export {

@@ -6,7 +6,7 @@ export interface Kind<T = unknown> {
   /** Follows "it must be" in a message. */
   readonly expected: string;
   readonly accepts: (value: unknown) => value is T;
-  /** The words that it accepts, where it accepts some: a word that is near one may mean it. */
+  /** The words that it accepts, if any: a misspelt word may mean one of them. */
   readonly words?: readonly string[];
   /** For an object: the kind of each of its fields; it has no others. */
   readonly fields?: Readonly<Record<string, Kind>>;
@@ -17,7 +17,7 @@ export function expectedOf({ expected, words = [] }: Kind, value: unknown): stri
   return typeof value === 'string' ? withNearest(expected, value, words) : expected;
 }
 
-/** Adds the known word that is nearest, if one is near. */
+/** Adds the nearest known word, if one is near. */
 export function withNearest(expected: string, word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
   return meant === undefined ? expected : `${expected}: did you mean ${show(meant)}?`;
@@ -25,12 +25,12 @@ export function withNearest(expected: string, word: string, known: readonly stri
 
 const MAX_U64 = 2n ** 64n - 1n;
 
-/** An integer from `min` to `max`, of those that a double holds exactly. */
+/** An integer from `min` to `max` that a double holds exactly. */
 export function isInteger(value: unknown, min: number, max: number): value is number {
   return Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 }
 
-/** How messages name the range of `isInteger`. */
+/** The range of `isInteger` in messages. */
 export function integerText(min: number, max: number): string {
   return max === Infinity ? `an integer from ${min} on` : `an integer from ${min} to ${max}`;
 }
@@ -79,7 +79,7 @@ export function optional<T>(kind: Kind<T>): Kind<T | undefined> {
   return { ...kind, ...kindOf(expected, (value) => value === undefined || accepts(value)) };
 }
 
-/** Judged elsewhere. */
+/** Accepts anything: another check follows. */
 export const ANYTHING: Kind = kindOf('anything', () => true);
 /** Fractions and `Infinity`, too. */
 export const POSITIVE: Kind<number> = kindOf(

@@ -1,14 +1,13 @@
 /** Finds the known word that a misspelt one means: for "did you mean". */
 
-/** Longer words are no slips of the pen. */
+/** Longer words are not misspelt ones. */
 const MAX_LENGTH = 40;
 /** Fewer letters begin too many words to mean one of them. */
 const MIN_BEGINNING = 3;
 
 /**
- * The known word that is nearest: by one letter in three that is wrong, missing, too many or
- * exchanged with its neighbour, whatever the case; or one that begins so. Undefined when none is
- * near.
+ * The nearest known word: with one letter in three wrong, missing, too many or exchanged with its
+ * neighbour, in any case; or one that begins so. Undefined when none is near.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   if (word.length > MAX_LENGTH) return undefined;
@@ -31,7 +30,7 @@ function distance(given: string, known: string): number {
   return given.length >= MIN_BEGINNING && known.startsWith(given) ? 1 : edits(given, known);
 }
 
-/** Edits from one word to the other; letters that have changed places are one (Damerau). */
+/** Edits from one word to the other; two exchanged letters are one edit (Damerau). */
 function edits(from: string, to: string): number {
   let before: number[] = [];
   let above = Array.from({ length: to.length + 1 }, (_, j) => j);

@@ -6,16 +6,16 @@ const MOST_OF_A_MESSAGE = 2000;
 /** Control and format characters, line separators, halves of surrogate pairs. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** A value as a message has it: what it is, and no more of it than is of use. */
+/** A value for a message: a short description. */
 export function show(value: unknown): string {
   if (typeof value === 'string') return oneLine(JSON.stringify(cut(value, MOST_OF_A_VALUE)));
   return oneLine(describe(value), MOST_OF_A_VALUE);
 }
 
 /**
- * A text whose parts may come from anywhere, such as a caller or a peer: characters that a terminal
- * would act upon are escaped as JavaScript does it, and a long one is cut.
- * @param most characters that stay
+ * A text whose parts may come from anywhere, such as a caller or a peer. Characters that a terminal
+ * would act upon are escaped as in JavaScript, and a long text is cut.
+ * @param most characters to keep
  */
 export function oneLine(text: string, most = MOST_OF_A_MESSAGE): string {
   return cut(text, most).replace(UNPRINTABLE, escaped);

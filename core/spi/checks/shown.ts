@@ -1,7 +1,6 @@
 /**
- * Objects in one line: what they say of themselves to `console.log`, `util.inspect`, `String()` and
- * JSON. The line names the object and what it is in, and shows none of its parts: another object in
- * it is a kind and a number.
+ * Objects in one line, for `console.log`, `util.inspect`, `String()` and JSON. The line names the
+ * object and its owner, and shows none of its parts: another object in it is a kind and a number.
  */
 import { inspect } from 'node:util';
 import { show } from './show.js';
@@ -11,23 +10,23 @@ import { show } from './show.js';
  */
 export type Facts = Readonly<Record<string, unknown>>;
 
-/** Text that stands as it is: a symbolic value, a number that people know in hexadecimal. */
+/** Text without quotes: a symbolic value, or a number that people know in hexadecimal. */
 export class Symbolic {
   constructor(readonly text: string) {}
 }
 
-/** A key or number of the wire, as people know it. */
+/** A key or number of the wire, in hexadecimal. */
 export function hex(value: number | bigint): Symbolic {
   return new Symbolic(`0x${value.toString(16)}`);
 }
 
 const KIND = Symbol('kind');
-/** Characters of one fact; the rest of longer ones is left out. */
+/** Longest text of one field; the rest is left out. */
 const MOST_TEXT = 200;
 
 /**
  * Makes the objects of a class show themselves in one line.
- * @param kind of the object, or what says it
+ * @param kind of the object, or a function that returns it
  * @param facts in the order of the line; none but `id` is shown where another object names this one
  */
 export function showAs<T extends object>(
@@ -50,7 +49,7 @@ export function showAs<T extends object>(
   }
 }
 
-/** A prototype, and an object whose making has failed, have nothing to say. */
+/** A prototype, and an object whose constructor has failed, have nothing to show. */
 function shownFacts<T>(facts: (object: T) => Facts, object: T): [string, unknown][] {
   try {
     return Object.entries(facts(object)).filter(

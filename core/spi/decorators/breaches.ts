@@ -1,4 +1,4 @@
-/** Breaches of the provider contract (docs/spi.md) that can be told from outside. */
+/** Breaches of the provider contract (docs/spi.md) that can be detected from outside. */
 
 /** The rules, each with its demand. */
 export const BREACHES = {
@@ -19,10 +19,10 @@ export const BREACHES = {
 
 export type BreachRule = keyof typeof BREACHES;
 
-/** A breach, as it was seen. */
+/** An observed breach. */
 export interface Breach {
   readonly rule: BreachRule;
-  /** Rule, device, object and what was seen, in a sentence. */
+  /** Rule, device, object and observation, in a sentence. */
   readonly message: string;
   /** `name` of the device. */
   readonly device: string;

@@ -1,4 +1,4 @@
-/** Wrapping what a provider has, without writing a plugin for it. */
+/** Wraps a provider's parts, without writing a plugin for it. */
 import { checkOptions, FUNCTION, optional, TEXT } from '../checks/index.js';
 import { refusing } from '../errors/consumer-errors.js';
 import {
@@ -22,19 +22,19 @@ export interface DecoratorContext {
   readonly logger: Logger;
 }
 
-/** The same for what stands above the packet port. */
+/** As above, for wrappers above the packet port. */
 export interface TimedContext extends DecoratorContext {
-  /** Run by the device, after its own work: a wrapper may do later what it was asked to do. */
+  /** Run by the device, after its own work: a wrapper may defer work to it. */
   readonly timers: Timers;
 }
 
 /**
- * Gives what stands over the members of a part; what it leaves out is the part's own. It is called
- * once for each device. A `close` of its own ends the inner one too.
+ * Returns overrides for the members of a part; others are the part's own. It is called once for
+ * each device. A `close` of its own must close the inner one too.
  */
 export type Decorator<T, Context = TimedContext> = (inner: T, context: Context) => Over<T>;
 
-/** A port has no timers: those of a device may run on what stands over its port. */
+/** A port has no timers: those of a device may run on the wrapper of its port. */
 export type Decorators = {
   readonly [K in ModuleKind]?: Decorator<
     ModuleTypes[K],
@@ -47,7 +47,7 @@ export interface DecorateOptions {
   readonly name?: string;
 }
 
-/** From below: each is given what stands beneath it. */
+/** Innermost first: each gets the one beneath it. */
 const KINDS = ['port', 'device', 'mad', 'xrc', 'cm'] as const satisfies readonly ModuleKind[];
 const DECORATORS = {
   port: optional(FUNCTION),
@@ -59,8 +59,8 @@ const DECORATORS = {
 
 /**
  * The provider with members of its parts wrapped: of its CM, MAD or XRC module, its device or its
- * packet port, or of whatever was put over them before. A device that is open with a decorated
- * provider is opened again with the same object; another one is DAT_INVALID_STATE.
+ * packet port, or of their present wrappers. An open device with a decorated provider can be opened
+ * again with the same object; another one is DAT_INVALID_STATE.
  *
  *     decorate(provider, {
  *       cm: (inner) => ({ connect: (options) => (count(), inner.connect(options)) }),
@@ -86,7 +86,7 @@ export function decorate(
   return withModules(provider, ...modules);
 }
 
-/** One wrapper as a module that `withModules` and `openIa` take. */
+/** One wrapper as a module for `withModules` and `openIa`. */
 function layer<K extends ModuleKind>(
   name: string,
   kind: K,
@@ -105,8 +105,8 @@ function layer<K extends ModuleKind>(
 }
 
 /**
- * A module with members wrapped: for one that an application puts in place of the provider's own,
- * as `openIa(provider, { modules: { cm: decorateModule(cm({}), wrapper) } })`.
+ * A module with members wrapped, to replace the provider's own: `openIa(provider, { modules: { cm:
+ * decorateModule(cm({}), wrapper) } })`.
  */
 export function decorateModule<K extends ModuleKind>(
   module: ConfiguredModule<K>,

@@ -8,7 +8,7 @@ export type PostedOpcode = WrOpcode & { readonly [OF]: 'request' };
 /** Opcode of a completion. */
 export type CompletedOpcode = WcOpcode & { readonly [OF]: 'completion' };
 
-/** A work request that is handed to the device. */
+/** A work request handed to the device. */
 export interface PostedRequest {
   readonly kind: 'send' | 'receive';
   /** 0 for a receive of a shared receive queue. */
@@ -19,11 +19,11 @@ export interface PostedRequest {
   readonly index: number;
   /** Absent for a receive. */
   readonly opcode?: PostedOpcode;
-  /** 64 bits, as the poster chose it. */
+  /** 64 bits, chosen by the poster. */
   readonly cookie: bigint;
   /** Sum of its segments, or of its inline payload, in bytes. */
   readonly lengthBytes: number;
-  /** A receive always is. */
+  /** Always true for a receive. */
   readonly signalled: boolean;
   /** By the device's clock, in microseconds. */
   readonly timeUs: number;
@@ -39,12 +39,12 @@ export interface ObservedCompletion {
   readonly status: number;
   readonly opcode: CompletedOpcode;
   readonly cookie: bigint;
-  /** The number that its queue pair was made with. */
+  /** The `context` number of its queue pair. */
   readonly context: number;
   /** Bytes of a success; 0 for a failure. */
   readonly lengthBytes: number;
   readonly timeUs: number;
-  /** From the doorbell of the request; absent where that was not seen. */
+  /** From the doorbell of the request; absent if that was not observed. */
   readonly tookUs?: number;
 }
 
@@ -52,13 +52,13 @@ export interface ObservedCompletion {
 const FIRST_RECEIVE_OPCODE = 128;
 
 /**
- * Beside the opcode of a request that an observer has made to fail. No verb has that, and it is
- * none of a receive: the device refuses such a request in its turn, and ends its queue pair in the
- * right order; observers beneath still see what it was.
+ * Added to the opcode of a request that an observer makes fail. No verb has that bit, and no
+ * receive. The device refuses such a request in its turn, and ends its queue pair in the right
+ * order. Observers beneath still see the original opcode.
  */
 export const REFUSED = 0x40;
 
-/** The indices `from` to `to` - 1, which go round at 2^32. */
+/** The indices `from` to `to` - 1, which wrap around at 2^32. */
 export function* indices(from: number, to: number): Generator<number> {
   for (let index = from; index !== to; index = (index + 1) >>> 0) yield index;
 }
@@ -85,7 +85,7 @@ export function sendAt(qpn: number, ring: Ring, index: number, timeUs: number): 
   };
 }
 
-/** @param name whose queue it is: a queue pair's, or a shared one */
+/** @param name the queue's owner: a queue pair, or a shared one */
 export function receiveAt(
   name: { readonly qpn: number; readonly srqn: number },
   ring: Ring,

@@ -1,6 +1,6 @@
 /**
- * Wrapping what a provider has (`dapl/spi/decorators`): any of its parts, by a function; what
- * crosses its device, by an observer; and a guard that names each breach of the contract.
+ * Wrapping a provider (`dapl/spi/decorators`): any of its parts, by a function; the traffic of its
+ * device, by an observer; and a guard that names each breach of the contract.
  */
 export {
   decorate,

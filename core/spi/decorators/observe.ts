@@ -1,4 +1,4 @@
-/** Listening in on a device's work requests and completions, and making single requests fail. */
+/** Observes a device's work requests and completions, and makes single requests fail. */
 import { checkOptions, checkValue, FUNCTION, kindOf, optional } from '../checks/index.js';
 import { refusing } from '../errors/consumer-errors.js';
 import type { ConfiguredProvider } from '../plugin/define-plugin.js';
@@ -26,28 +26,28 @@ import {
   tapDevice,
 } from './tapped-device.js';
 
-/** All parts are called from inside calls of the device's consumer: they must not call back. */
+/** All members are called from inside calls of the device's consumer: they must not call back. */
 export interface Observer {
   posted?(request: PostedRequest): void;
   /**
-   * Asked of each send request: with a status other than SUCCESS it completes with that, unsent,
-   * and its queue pair goes to error, as when a device refuses a request. Those before it complete
-   * first; what a driver still has of them may be flushed.
+   * Called for each send request. With a status other than SUCCESS, the request completes with
+   * that, unsent, and its queue pair goes to error, as when a device refuses a request. Earlier
+   * requests complete first; those that a driver still has may be flushed.
    */
   fail?(request: PostedRequest): WcStatus | undefined;
   completed?(completion: ObservedCompletion): void;
-  /** A queue pair has been brought to a state by `modify`. */
+  /** `modify` has changed the state of a queue pair. */
   changed?(qpn: number, state: QpState): void;
   /** An asynchronous event of a queue pair. */
   event?(qpn: number, event: AsyncEventType): void;
 }
 
 export interface ObserverContext extends DecoratorContext {
-  /** As it is without the observer. */
+  /** The object without the observer. */
   readonly device: Device;
 }
 
-/** Makes the observer of a device when that opens. */
+/** Creates the observer of a device when that opens. */
 export type ObserverFactory = (context: ObserverContext) => Observer;
 
 const OBSERVER = kindOf<Observer | ObserverFactory>(
@@ -63,8 +63,8 @@ const METHODS = {
 };
 
 /**
- * The provider with an observer of its device: of each work request that is handed over and each
- * completion that is read, those of queue pair 1 (management datagrams) among them.
+ * The provider with an observer of its device. It sees each work request that is handed over and
+ * each completion that is read, including those of queue pair 1 (management datagrams).
  * @throws DatError DAT_INVALID_PARAMETER for what is no observer
  */
 export function observe(
@@ -112,13 +112,13 @@ function completedAs(requested: number): CompletedOpcode {
 
 /** A queue's requests. */
 interface Watched {
-  /** When each was handed over, by its place in the ring. */
+  /** Time of each doorbell, by place in the ring. */
   readonly postedUs: Map<number, number>;
   /** Opcodes of sends, by place: on a failure the device may report another one. */
   readonly opcodes: Map<number, number>;
-  /** Places in the ring go round with this. */
+  /** Mask of places in the ring. */
   readonly mask: number;
-  /** Those that are made to fail, by index. */
+  /** Requests that must fail, by index. */
   readonly failing: Map<number, WcStatus>;
 }
 
@@ -129,7 +129,7 @@ function watched(mask: number): Watched {
 class Watch {
   private readonly sends = new Map<number, Watched>();
   private readonly receives = new Map<number, Watched>();
-  /** By queue, and by number where it has one: XRC targets are known by that. */
+  /** By queue, and by its number if it has one: XRC targets use that. */
   private readonly shared = new WeakMap<SharedReceiveQueue, Watched>();
   private readonly numbered = new Map<number, Watched>();
 
@@ -176,7 +176,7 @@ class Watch {
 
   sharedReceives(srq: SharedReceiveQueue): SharedReceiveQueueTap {
     const { srqn } = srq;
-    // Slots are numbers of their own, which do not go round.
+    // Slots are numbers of their own, which do not wrap around.
     const queue = watched(~0);
     this.shared.set(srq, queue);
     if (srqn !== 0) this.numbered.set(srqn, queue);
@@ -220,7 +220,7 @@ class Watch {
     const failing = queue?.failing.get(seen.index);
     if (failing === undefined) return this.tell({ ...seen, opcode }, queue);
     queue?.failing.delete(seen.index);
-    // Behind a request that has failed before, it is flushed like all others.
+    // Behind an earlier failed request, it is flushed like all others.
     const status = seen.status === WcStatus.WR_FLUSH_ERR ? seen.status : failing;
     const at = ring.wordOf(index) + CQE.CONTROL;
     putLowByte(ring.words, at, status);

@@ -1,10 +1,10 @@
 /**
- * The one form of wrapping: an object that has members of a wrapper over those of another object,
- * and all else of that one, optional members and accessors included. It is an instance of what the
- * other one is, so that checks by class hold.
+ * The one form of wrapping: an object with members of a wrapper over those of another object, and
+ * all other members of that one, optional members and accessors included. It is an instance of the
+ * same class, so that class checks hold.
  */
 
-/** Members that stand over an object's own; one that is undefined takes the object's away. */
+/** Members that replace an object's own; one that is undefined removes the object's. */
 export type Over<T> = { [Name in keyof T]?: T[Name] | undefined };
 
 export function over<T extends object>(inner: T, members: Over<T>): T {
@@ -14,7 +14,7 @@ export function over<T extends object>(inner: T, members: Over<T>): T {
 }
 
 class Layer implements ProxyHandler<object> {
-  /** Methods bound to their object; made anew when the member has changed. */
+  /** Methods bound to their object; bound again when the member has changed. */
   private readonly bound = new Map<PropertyKey, readonly [member: unknown, bound: unknown]>();
 
   constructor(

@@ -1,4 +1,4 @@
-/** A guard over a provider, which names each breach of the contract that it sees. */
+/** A guard over a provider, which names each breach of the contract. */
 import { checkValue, FUNCTION } from '../checks/index.js';
 import type {
   CompletionQueue,
@@ -43,7 +43,7 @@ import {
 /** Stages of a connection: they decide which events may follow. */
 type Stage = 'connecting' | 'established' | 'ended' | 'over';
 
-/** A stage, the events that may come in it, and what follows; all others are breaches. */
+/** A stage, its legal events, and the next stage after each; all others are breaches. */
 const NEXT: Readonly<Record<Stage, { readonly [Type in CmEvent['type']]?: Stage }>> = {
   connecting: {
     established: 'established',
@@ -131,13 +131,13 @@ class QueueRules {
   private outstanding: PostedRequest[] = [];
   /** Completions of requests before this index are old: the queue pair was reset since. */
   private floor = 0;
-  /** Signalled ones behind which another has completed. */
+  /** Signalled requests that a later completion has overtaken. */
   private passedOver = new Set<number>();
   private failed = false;
 
   /**
    * @param what `send queue of queue pair 17`
-   * @param mayLose whether the completion queue has said that it lost some
+   * @param mayLose true if the completion queue has reported losses
    */
   constructor(
     private readonly what: string,
@@ -149,7 +149,7 @@ class QueueRules {
     this.outstanding.push(request);
   }
 
-  /** RESET discards what was outstanding. */
+  /** RESET discards outstanding requests. */
   reset(producer: number): void {
     this.ended();
     this.outstanding = [];
@@ -158,7 +158,7 @@ class QueueRules {
     this.failed = false;
   }
 
-  /** A send queue that had stopped goes on. */
+  /** A stopped send queue continues. */
   resumed(): void {
     this.failed = false;
   }
@@ -169,7 +169,7 @@ class QueueRules {
     const at = this.outstanding.findIndex((request) => request.index === index);
     const request = this.outstanding[at];
     if (request === undefined) {
-      // An old one of before a reset.
+      // An old completion from before a reset.
       if (((index - this.floor) | 0) < 0 || this.passedOver.delete(index)) return;
       this.report('completion-unknown', `${what}: entry ${index} is not outstanding`);
       return;
@@ -184,7 +184,7 @@ class QueueRules {
     if (!isSuccess) this.failed = true;
   }
 
-  /** The queue has come to an end: what was passed over never completed. */
+  /** The queue has ended: overtaken requests have never completed. */
   ended(): void {
     const [missed] = this.passedOver;
     if (missed === undefined || this.mayLose()) return;
@@ -192,7 +192,7 @@ class QueueRules {
     this.report('completion-lost', `${this.what}: entry ${missed} never completed (${count})`);
   }
 
-  /** Earlier requests ought to be done. */
+  /** Earlier requests should have completed. */
   private passOver(earlier: readonly PostedRequest[], { index, status }: ObservedCompletion): void {
     const missed = earlier.filter(({ signalled }) => signalled);
     const [first] = missed;
@@ -241,7 +241,7 @@ class SlotRules {
   }
 }
 
-// The rules of queues and completion queues, over a device that is listened to.
+// The rules of queues and completion queues, over a tapped device.
 
 /** Rules for one queue pair. */
 interface QueuePairRules {
@@ -252,13 +252,13 @@ interface QueuePairRules {
 
 /** Losses of one completion queue. */
 interface Losses {
-  /** CQ_ERR has come: completions may be missing from now on. */
+  /** CQ_ERR has been reported: completions may be missing from now on. */
   told: boolean;
 }
 
 class DeviceRules implements DeviceTap {
   private readonly queuePairs = new Map<number, QueuePairRules>();
-  /** By queue, and by number where it has one: XRC targets are known by that. */
+  /** By queue, and by its number if it has one: XRC targets use that. */
   private readonly shared = new WeakMap<SharedReceiveQueue, SlotRules>();
   private readonly numbered = new Map<number, SlotRules>();
   private readonly losses = new WeakMap<CompletionQueue, Losses>();
@@ -388,8 +388,8 @@ export { type Breach, BREACHES, type BreachRule } from './breaches.js';
 
 /**
  * The provider with a guard over its device and its modules. It is for tests of providers, and for
- * bug reports: it remembers every request that is outstanding.
- * @param onBreach called for each breach, from wherever it was seen; what it throws goes to the
+ * bug reports: it remembers every outstanding request.
+ * @param onBreach called for each breach, where it is detected; an error that it throws goes to the
  * consumer's call, or to the provider's pump
  * @throws DatError DAT_INVALID_PARAMETER for what is no provider, or no function
  */
@@ -398,7 +398,7 @@ export function strict(
   onBreach: (breach: Breach) => void,
 ): ConfiguredProvider {
   checkValue('onBreach', onBreach, FUNCTION, refusing('strict'));
-  // One device at a time is open of a provider; its parts share what call is under way.
+  // Only one device of a provider is open at a time; its parts share the call depth.
   const depth = new CallDepth();
   const name = provider.instance.deviceKey;
   const report = reporter(name, onBreach);
@@ -415,7 +415,7 @@ export function strict(
   );
 }
 
-/** The same over a device alone: what stands over its members, for `over`. */
+/** As above for a device alone: overrides for its members, for `over`. */
 export function strictDevice(device: Device, onBreach: (breach: Breach) => void): Over<Device> {
   const depth = new CallDepth();
   const report = reporter(device.name, onBreach);
@@ -428,7 +428,7 @@ function reporter(device: string, onBreach: (breach: Breach) => void): Report {
     onBreach({ rule, device, message: `${device}: ${seen}; the contract: ${BREACHES[rule]}` });
 }
 
-// Each MAD that is sent is reported once.
+// Each sent MAD is reported once.
 
 /** Overrides for the members of a MAD module. */
 function strictMad(mad: MadModule, depth: CallDepth, report: Report): Over<MadModule> {

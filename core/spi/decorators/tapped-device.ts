@@ -1,7 +1,7 @@
 /**
- * A device that is listened to. Queue pairs, completion queues and shared receive queues that it
- * makes are wrapped, and a tap hears of the entries that cross the contract: work requests when
- * their doorbell rings, completions when `poll` shows them.
+ * A device with a tap. Queue pairs, completion queues and shared receive queues that it creates are
+ * wrapped, and the tap sees the entries that cross the contract: work requests at their doorbell,
+ * completions when `poll` shows them.
  */
 import type {
   AddressHandle,
@@ -33,7 +33,7 @@ export interface QueuePairTap {
 }
 
 export interface CompletionQueueTap {
-  /** New ones, each told once. */
+  /** New completions, each reported once. */
   completions?(ring: Ring, from: number, to: number): void;
   armed?(): void;
   notified?(): void;
@@ -48,17 +48,17 @@ export interface SharedReceiveQueueTap {
 }
 
 export interface DeviceTap {
-  /** Stands around every call of the device and of its objects. */
+  /** Wraps every call of the device and of its objects. */
   call<T>(what: string, run: () => T): T;
-  /** Stands around every handler that the device runs. */
+  /** Wraps every handler that the device runs. */
   handler(what: string, run: () => void): void;
-  /** The objects are the device's own, in `init` too. */
+  /** The objects are the device's own, also in `init`. */
   queuePair(qp: QueuePair, init: QueuePairInit): QueuePairTap;
   completionQueue(cq: CompletionQueue, init: CompletionQueueInit): CompletionQueueTap;
   sharedReceiveQueue(srq: SharedReceiveQueue, init: SharedReceiveQueueInit): SharedReceiveQueueTap;
 }
 
-/** A tap that hears nothing, for those that want to hear of little. */
+/** A tap that does nothing, as a base for others. */
 export const SILENT_TAP: DeviceTap = {
   call: (_what, run) => run(),
   handler: (_what, run) => {
@@ -131,7 +131,7 @@ class Wrapping {
 
   private completionQueue(init: CompletionQueueInit): CompletionQueue {
     const { tap } = this;
-    // Handlers run after the call that makes the queue has returned.
+    // Handlers run after the call that creates the queue has returned.
     let of: CompletionQueueTap = {};
     const cq = tap.call('createCompletionQueue', () =>
       this.device.createCompletionQueue({
@@ -190,7 +190,7 @@ class Wrapping {
     };
     const qp = tap.call('createQueuePair', () => device.createQueuePair(own));
     const of = tap.queuePair(qp, own);
-    // The CM puts its own handler in front, which passes on: each event is told of once.
+    // The CM's own handler comes first and passes events on: each event is reported once.
     let above = qp.eventHandler;
     qp.eventHandler = (event) =>
       tap.handler('queue pair event', () => {

@@ -1,6 +1,6 @@
 /**
- * A device that several processes have at the same time, each its part of it: which numbers are
- * its own, and what has one owner among all of them. See docs/shared.md.
+ * A device that several processes share, each with a part of it: its own numbers, and the owners of
+ * common resources. See docs/shared.md.
  */
 import type { Gid } from '../wire/address.js';
 
@@ -15,12 +15,12 @@ export interface ConnectionRecord {
   readonly localGidIndex: number;
 }
 
-/** A packet that came to a process that it is not for. */
+/** A packet that arrived at a process that it is not for. */
 export interface HandedPacket {
   readonly sourceGid: Gid;
   readonly sourcePort: number;
   readonly localGidIndex: number;
-  /** From the BTH to the end of the pad: its ICRC was right. */
+  /** From the BTH to the end of the pad; its ICRC has been checked. */
   readonly bytes: Uint8Array;
 }
 
@@ -33,28 +33,28 @@ export interface DeviceShare {
   /** GUID of the whole device; each process has its own offers (peer-agreement.ts). */
   readonly nodeGuid: bigint;
   /**
-   * Requests for the service come to this process.
+   * Sends requests for the service to this process.
    * @throws SpiError('EADDRINUSE') another process listens there; ('ENOMEM') too many listeners;
    * ('EBUSY') a process that is changing the list of them is stopped
    */
   claimService(serviceId: bigint): void;
   releaseService(serviceId: bigint): void;
   /**
-   * Requests of a management class come to this process.
+   * Sends requests of a management class to this process.
    * @throws SpiError as `claimService`
    */
   claimClass(managementClass: number): void;
   releaseClass(managementClass: number): void;
-  /** It is established: should this process be killed, another one tells the peer. */
+  /** The connection is established: if this process is killed, another one tells the peer. */
   noteConnection(record: ConnectionRecord): void;
   forgetConnection(localCommId: number): void;
   /** Slot of the process that a packet is for. @param packet from its BTH on */
   ownerOf(packet: Uint8Array): number;
-  /** @returns false where it is lost: it is too long, or there is no way to that process */
+  /** @returns false if it is lost: it is too long, or that process cannot be reached */
   handOver(slot: number, packet: HandedPacket): boolean;
 }
 
-/** How many bits of a number are below its slot. */
+/** Number of bits below the slot. */
 export const SLOT_SHIFT = { QPN: 16, ID: 24 } as const;
 
 /** A number of 32 bits with the slot in its top byte, where the device is shared. */

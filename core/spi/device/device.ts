@@ -1,10 +1,10 @@
 /**
- * The verbs-level contract between core and a provider. Read docs/spi.md first: it says which side
- * may call what and when, re-entrancy, memory ordering and which side owns a buffer until when.
+ * The verbs-level contract between core and a provider. Read docs/spi.md first: it defines which
+ * side may call what and when, re-entrancy, memory ordering and the ownership of buffers.
  *
- * Every call here is synchronous and never blocks for long; what must wait (addresses, connections,
- * completions) arrives through handlers, which run at the end of the driver's pump and never from
- * inside a call of the consumer. Failures are SpiError.
+ * Every call here is synchronous and never blocks for long. Results that take time (addresses,
+ * connections, completions) arrive through handlers, which run at the end of the driver's pump and
+ * never from inside a call of the consumer. Failures are SpiError.
  */
 import type { Gid } from '../wire/address.js';
 import type { CmElsewhere } from '../modules/cm.js';
@@ -15,9 +15,9 @@ import type { PeerDevice } from '../port/packet-port.js';
 import type { Ring, SharedReceiveRing } from '../layout/ring.js';
 import type { XrcTargetOwner } from '../modules/xrc.js';
 
-/** Limits and identity of a device: the subset of `ibv_device_attr` and port attributes in use. */
+/** Limits and identity of a device: a subset of `ibv_device_attr` and port attributes. */
 export interface DeviceAttributes {
-  /** A device of ours says in it what it offers its peers: see peer-agreement.ts. */
+  /** Our devices encode their offers to peers in it: see peer-agreement.ts. */
   readonly nodeGuid: bigint;
   readonly vendorId: number;
   readonly vendorPartId: number;
@@ -44,7 +44,7 @@ export interface DeviceAttributes {
   /** RDMA reads and atomics that a QP can have outstanding as target, and as initiator. */
   readonly maxResponderResources: number;
   readonly maxInitiatorDepth: number;
-  /** WcFlags.SOLICITED says which completions are solicited. Absent: it is not known (verbs). */
+  /** WcFlags.SOLICITED marks solicited completions. Absent: the device does not know (verbs). */
   readonly reportsSolicited?: boolean;
   /** Local CA ACK delay, as the exponent of 4.096 us * 2^n. */
   readonly localAckDelay: number;
@@ -61,17 +61,19 @@ export type DeviceCapability =
   | 'memory-window'
   | 'multicast'
   | 'xrc'
-  /** Processes share XRC domains: keys are known to all of them. */
+  /** Processes share XRC domains: all of them know their keys. */
   | 'xrc-between-processes';
 
-/** How a queue pair is a member of a multicast group (IBTA 15.2.5.17, JoinState; 10.5). */
+/** Membership of a queue pair in a multicast group (IBTA 15.2.5.17, JoinState; 10.5). */
 export interface MulticastOptions {
   /**
-   * False: what the queue pair sends to the group itself does not come back to it. Other members
-   * of the same device and host receive it. Default: true.
+   * False: the queue pair does not receive its own packets to the group. Other members of the same
+   * device and host receive them. Default: true.
    */
   readonly loopback?: boolean;
-  /** It only sends: nothing is received, and the host joins no group for it. Default: false. */
+  /**
+   * True: it only sends. It receives nothing, and the host joins no group for it. Default: false.
+   */
   readonly sendOnly?: boolean;
 }
 
@@ -81,23 +83,23 @@ export interface Device {
   readonly capabilities: ReadonlySet<DeviceCapability>;
   /** The port's GID table; index 0 is the default source. */
   readonly gids: readonly Gid[];
-  /** Present where other processes have the device, too. */
+  /** Present if other processes share the device. */
   readonly share?: DeviceShare;
 
   createProtectionDomain(): ProtectionDomain;
-  /** Memory that suits registration (page-aligned where it matters, in huge pages), zeroed. */
+  /** Memory for registration (page-aligned where it matters, in huge pages), zeroed. */
   allocate(lengthBytes: number): ArrayBuffer;
   /**
-   * A part of a file as memory; absent where there is no such thing. It lives for as long as
-   * anything refers to it, a registration included. A file that is cut short under a mapping ends
-   * the process when what is gone is touched: that is the operating system's.
+   * A part of a file as memory; absent if the device cannot. It lives for as long as anything
+   * refers to it, a registration included. Truncating a file under a mapping ends the process when
+   * the missing part is accessed: the operating system does that.
    * @throws SpiError('EINVAL') beyond the end of the file, or for what is no regular file;
    * ('EACCES') shared with a file that is not open for reading and writing; ('ENOMEM')
    */
   mapFile?(file: FileMapping): Uint8Array;
   /**
    * Memory that processes of one user share by a name: zeros for the first one that asks, the same
-   * bytes for all others, until the last one lets go. Absent where there is no such thing.
+   * bytes for all others, until the last one releases it. Absent if the device cannot.
    * @param name 1 to 40 bytes of UTF-8
    * @throws SpiError('EINVAL') the memory of that name has another size; ('EACCES') another user
    * has the name; ('ETIMEDOUT') a process that has it is stopped; ('EIO') what has the name is no
@@ -118,8 +120,8 @@ export interface Device {
    */
   createXrcDomain?(sharing?: XrcSharing): XrcDomainHandle;
   /**
-   * In place of `createXrcDomain`, for a domain with a key, where another process may have to start
-   * first. The event loop goes on meanwhile.
+   * As `createXrcDomain`, for a domain with a key, where another process may have to start first.
+   * The event loop continues meanwhile.
    */
   openXrcDomain?(sharing: XrcSharing): Promise<XrcDomainHandle>;
 
@@ -129,25 +131,25 @@ export interface Device {
   setReportHandler(handler: (report: NetworkReport) => void): void;
 
   /**
-   * Keeps a MAD that leaves QP1 when a signal ends the process by its default action. Absent where
-   * a device cannot, and where the system does what is needed.
+   * Stores a MAD that QP1 sends when a signal ends the process by its default action. Absent if the
+   * device cannot, or if the system does what is needed.
    * @param mad 256 bytes, of which those behind the 52nd are 0
-   * @returns a number to drop it by
+   * @returns a number to remove it by
    * @throws SpiError('ENETUNREACH') no local address reaches the peer
    */
   keepPartingMad?(mad: Uint8Array, to: AddressVector): number;
   dropPartingMad?(parting: number): void;
 
   /**
-   * Sees to a way to a device of this host that offers CHANNEL, before a connection with it is
-   * answered. Absent where there is no way but the network; see `PacketPort.meet`.
+   * Opens a channel to a device of this host that offers CHANNEL, before a connection with it is
+   * answered. Absent if there is only the network; see `PacketPort.meet`.
    */
   meet?(peer: PeerDevice, done: (met: boolean) => void): void;
 
   /**
-   * Drives the device once without blocking: takes in what has arrived, lets completions appear in
-   * their rings, sends what is due. For synchronous dequeue loops ('spin'). Handlers do not run
-   * from here. Returns true when anything moved.
+   * Drives the device once without blocking: receives packets, shows completions in their rings,
+   * sends what is due. For synchronous dequeue loops ('spin'). Handlers do not run from here.
+   * Returns true if it did any work.
    */
   progress(): boolean;
   /**
@@ -155,7 +157,7 @@ export interface Device {
    * They are for people: names differ from provider to provider.
    */
   readCounters?(): Readonly<Record<string, number>>;
-  /** Ends the device. Idempotent; objects left over are destroyed first, in order. */
+  /** Ends the device. Idempotent; remaining objects are destroyed first, in order. */
   close(): Promise<void>;
 }
 
@@ -198,18 +200,18 @@ export interface MemoryRegion {
 }
 
 /**
- * A remote key for part of a region. BIND_MW gives it (SQE.BIND_*), and a key with it that the
- * consumer chooses: the upper 24 bits of the present one, other lower 8 (`nextRkey`). It is open to
- * the queue pairs of its domain (type 1), or to the one it was bound through (type 2, 2B in IBTA).
- * Type 1 is bound anew or, with length 0, unbound by binding; type 2 must be invalidated first
- * (LOCAL_INV, SEND_WITH_INV of the peer), and is when its queue pair is reset or destroyed.
+ * A remote key for part of a region. BIND_MW sets it (SQE.BIND_*), with a key that the consumer
+ * chooses: the upper 24 bits of the present one, other lower 8 (`nextRkey`). It is open to the
+ * queue pairs of its domain (type 1), or to the one it was bound through (type 2, 2B in IBTA). Type
+ * 1 is bound again or, with length 0, unbound by binding. Type 2 must be invalidated first
+ * (LOCAL_INV, SEND_WITH_INV of the peer); resetting or destroying its queue pair also does that.
  */
 export interface MemoryWindow {
   /** Handle for SQE.BIND_WINDOW. */
   readonly handle: number;
-  /** Present remote key; a bind replaces it when it is done. */
+  /** Present remote key; a bind replaces it when it completes. */
   readonly rkey: number;
-  /** Takes the key back, also from a peer that is using it. */
+  /** Revokes the key, also from a peer that is using it. */
   destroy(): void;
 }
 
@@ -228,7 +230,7 @@ export interface AddressVector {
 
 /** Terms that our peers and a queue pair keep to: see peer-agreement.ts. */
 export interface PeerTerms {
-  /** ACKs may leave behind a message of ours that answers what they acknowledge. */
+  /** ACKs may be sent after a message of ours that answers what they acknowledge. */
   readonly lateAcks?: boolean;
   /** The UDP port that all packets of the peer come from, 1 to 65535: others are dropped. */
   readonly sourcePort?: number;
@@ -284,22 +286,22 @@ export interface QueuePairInit {
   readonly pd: ProtectionDomain;
   readonly sendCq: CompletionQueue;
   readonly receiveCq: CompletionQueue;
-  /** Receives come from here instead of a receive ring; `maxReceiveWr` means nothing then. */
+  /** Source of its receives in place of a receive ring; `maxReceiveWr` is ignored then. */
   readonly srq?: SharedReceiveQueue;
   readonly maxSendWr: number;
   readonly maxReceiveWr: number;
   readonly maxSendSge: number;
   readonly maxReceiveSge: number;
   readonly maxInlineBytes: number;
-  /** Comes back in CQE.QP_CONTEXT; u32. */
+  /** Copied to CQE.QP_CONTEXT; u32. */
   readonly context: number;
   readonly onEvent: QueuePairEventHandler;
   /** XRC_INI and XRC_TGT. */
   readonly xrcDomain?: XrcDomainHandle;
   /**
-   * XRC_TGT that its domain owns: where processes share the domain, it ends with that, whichever
-   * process made it. A device that cannot (the kernel ends a target with its last holder) ignores
-   * it; default `consumer`.
+   * XRC_TGT owned by its domain. If processes share the domain, the target ends with it, whichever
+   * process created it. A device that cannot (the kernel ends a target with its last holder)
+   * ignores it; default `consumer`.
    */
   readonly xrcOwner?: XrcTargetOwner;
 }
@@ -311,7 +313,7 @@ export interface QueuePairAttributes {
   readonly state?: QpState;
   readonly currentState?: QpState;
   readonly enableSqdAsyncNotify?: boolean;
-  /** Bit set of Access: what remote peers may do through this QP. */
+  /** Bit set of Access: operations that remote peers may use on this QP. */
   readonly accessFlags?: number;
   readonly pkeyIndex?: number;
   readonly portNumber?: number;
@@ -322,14 +324,14 @@ export interface QueuePairAttributes {
   readonly destinationQpn?: number;
   readonly receivePsn?: number;
   readonly sendPsn?: number;
-  /** RDMA reads and atomics served at a time (as target), and issued at a time (as initiator). */
+  /** RDMA reads and atomics served (as target), and in flight (as initiator). */
   readonly maxDestRdAtomic?: number;
   readonly maxRdAtomic?: number;
   /** RNR NAK timer code, 0 to 31 (IBTA table 45). */
   readonly minRnrTimer?: number;
   /** Local ACK timeout exponent, 0 to 31; 0 waits for ever. */
   readonly timeout?: number;
-  /** 0 to 7 retries; 7 is seven (the kernel's rxe takes it for ever). */
+  /** 0 to 7 retries; 7 means seven (the kernel's rxe takes it as infinite). */
   readonly retryCount?: number;
   /** 0 to 6 retries; 7 retries for ever (IBTA). */
   readonly rnrRetryCount?: number;
@@ -343,13 +345,12 @@ export interface QueuePair {
   /** Absent with a shared receive queue and on XRC_INI. */
   readonly receiveRing: Ring | undefined;
   /**
-   * With a shared receive queue: entries that messages have taken and not completed; absent when
-   * the provider cannot tell.
+   * With a shared receive queue: entries that messages have taken and not completed; absent if the
+   * provider cannot tell.
    */
   readonly receivesTaken?: number;
   /**
-   * In front of the handler given at creation stands the handler set here (the CM's): it must pass
-   * on what is not its own.
+   * Sets a handler (the CM's) in front of the one given at creation. It must pass other events on.
    */
   eventHandler: QueuePairEventHandler;
 
@@ -361,8 +362,8 @@ export interface QueuePair {
   modify(attributes: QueuePairAttributes): void;
   query(): Readonly<QueuePairAttributes>;
   /**
-   * UD, present with 'multicast': from now on receives datagrams to that group too (sent to QP
-   * 0xffffff, with its own Q_Key), those of this device among them. Attaching twice is once.
+   * UD, present with 'multicast': receives datagrams to that group too (sent to QP 0xffffff, with
+   * its own Q_Key), including those of this device. Attaching twice counts once.
    * @throws SpiError('EINVAL') no group, or no datagram queue pair; ('ENETUNREACH') of a family
    * that the port has no address of; ('EOPNOTSUPP') an option that the device does not have
    */
@@ -370,8 +371,8 @@ export interface QueuePair {
   /** @throws SpiError('EINVAL') not attached; destroying detaches by itself */
   detachMulticast?(group: Gid): void;
   /**
-   * A number that differs from before when the peer has sent or acknowledged something since.
-   * Absent where only completions tell.
+   * A number that changes when the peer has sent or acknowledged something. Absent if only
+   * completions tell.
    */
   lifeSign?(): number;
   /**
@@ -396,7 +397,7 @@ export interface QueuePair {
 }
 
 export interface SharedReceiveQueueInit {
-  /** The keys of its segments are of this domain, whatever the queue pairs' domains are. */
+  /** Domain of its segments' keys, whatever the queue pairs' domains are. */
   readonly pd: ProtectionDomain;
   readonly maxWr: number;
   readonly maxSge: number;
@@ -413,19 +414,19 @@ export interface SharedReceiveQueue {
    */
   readonly srqn: number;
   readonly ring: SharedReceiveRing;
-  /** Entries that no queue pair has taken; absent when the provider cannot tell. */
+  /** Entries that no queue pair has taken; absent if the provider cannot tell. */
   readonly available?: number;
   /** @throws SpiError when a slot is refused: it and those behind it stay in `submissions` */
   ringDoorbell(): void;
   /**
-   * Arms SRQ_LIMIT_REACHED: fires once when fewer than `limit` entries wait to be taken, at the
-   * latest when the next one is; 0 disarms.
+   * Arms SRQ_LIMIT_REACHED. It fires once when fewer than `limit` entries are left, at the latest
+   * when the next one is taken; 0 disarms.
    * @throws SpiError('EINVAL') for more than `maxWr`
    */
   setLimit(limit: number): void;
   /**
-   * Nothing is lost: slots keep their numbers and entries, submissions their indices. `ring` is a
-   * new object when it had to grow; it never has fewer slots than before.
+   * Resizes without loss: slots keep their numbers and entries, submissions their indices. `ring`
+   * is a new object if it had to grow; it never has fewer slots than before.
    * @throws SpiError('EINVAL') when more than `maxWr` entries have not completed; ('EOPNOTSUPP')
    */
   resize(maxWr: number): void;
@@ -433,7 +434,7 @@ export interface SharedReceiveQueue {
   destroy(): void;
 }
 
-/** How a domain is opened: made if it is not there; only made; only found. */
+/** How a domain is opened: created if it does not exist; must not exist; must exist. */
 export type XrcOpenMode = 'create' | 'exclusive' | 'existing';
 
 export interface XrcSharing {
@@ -441,11 +442,11 @@ export interface XrcSharing {
   readonly mode: XrcOpenMode;
 }
 
-/** The device's part of an XRC domain; counting and sharing are the XRC module's. */
+/** The device's part of an XRC domain; the XRC module counts and shares it. */
 export interface XrcDomainHandle {
   /**
-   * Present with 'xrc-between-processes': a hold on a target that another process has made. The
-   * last hold that is destroyed ends it.
+   * Present with 'xrc-between-processes': a hold on a target of another process. Destroying the
+   * last hold ends it.
    * @throws SpiError('EINVAL') no such target in the domain
    */
   openTarget?(qpn: number, onEvent: QueuePairEventHandler): QueuePair;

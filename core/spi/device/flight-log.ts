@@ -12,7 +12,7 @@ const FIRST_ROWS = 64;
 const MOST_ROWS = 1 << 14;
 const MOST_U32 = 2 ** 32 - 1;
 
-/** The last row of an object that has not written any. */
+/** The last row of an object without any rows. */
 export const NO_ROW = -1;
 
 export interface FlightRow {
@@ -28,13 +28,13 @@ export class FlightLog {
   private rows = FIRST_ROWS;
   private written = 0;
 
-  /** @param mostRows that it grows to: a power of two, 64 or more */
+  /** @param mostRows limit of its growth: a power of two, 64 or more */
   constructor(private readonly mostRows = MOST_ROWS) {}
 
   /**
    * Writes a row.
    * @param last the writer's last row, or NO_ROW
-   * @param event what has happened, as u32; more than that is written as the most, as of the next
+   * @param event its kind, as u32; larger numbers are written as the largest, as in the next two
    * @param a a figure about it
    * @param b another one
    * @returns the writer's last row from now on
@@ -74,7 +74,7 @@ export class FlightLog {
     return (row & (this.rows - 1)) * ROW.WORDS;
   }
 
-  /** It has not gone round yet, so every row stays at its place. */
+  /** The ring has not wrapped around yet, so every row stays in its place. */
   private grow(): void {
     const { words } = this;
     this.rows *= 2;

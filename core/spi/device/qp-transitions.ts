@@ -1,7 +1,7 @@
 /**
- * The queue pair state machine as a table: which attributes a transition needs and which it takes
- * (IBTA 11.2.5.2 table 91, as Linux `ib_modify_qp_is_ok` has it). Every provider checks `modify`
- * with it, so that EINVAL always says which attribute was missing, superfluous or wrong.
+ * The queue pair state machine as a table: the attributes that a transition requires and allows
+ * (IBTA 11.2.5.2 table 91, as in Linux's `ib_modify_qp_is_ok`). Every provider checks `modify` with
+ * it, so that EINVAL always names the missing, superfluous or wrong attribute.
  */
 import type { QueuePairAttributes } from './device.js';
 import { QpState, QpType, nameOf } from '../wire/ib.js';

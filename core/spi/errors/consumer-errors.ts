@@ -6,14 +6,14 @@ import { DatError } from '../../errors/dat/dat-error.js';
 import { mustBe, type Refuse } from '../checks/index.js';
 import { SpiError } from './spi-error.js';
 
-/** For checks of options. @param operation what the consumer has called: `softroce` */
+/** For checks of options. @param operation the consumer's call: `softroce` */
 export function refusing(operation: string): Refuse {
   return (name, value, expected) => invalid(operation, mustBe(name, value, expected), value);
 }
 
 /**
- * Runs what checks by `einval`: what that throws is DAT_INVALID_PARAMETER for the consumer, with
- * the same words.
+ * Runs a call that checks by `einval`. Its errors become DAT_INVALID_PARAMETER for the consumer,
+ * with the same words.
  * @throws DatError, or whatever else the call throws
  */
 export function consumerCall<T>(operation: string, call: () => T): T {
@@ -25,7 +25,7 @@ export function consumerCall<T>(operation: string, call: () => T): T {
   }
 }
 
-/** By name and code, so that a plugin may carry its own copy of the SDK. */
+/** Tests name and code, so that a plugin may carry its own copy of the SDK. */
 export function isSpiError(error: unknown): error is SpiError {
   if (error instanceof SpiError) return true;
   return error instanceof Error && error.name === 'SpiError' && 'code' in error;

@@ -102,7 +102,7 @@ export function ringEntries(n: number): number {
   return n <= 1 ? 1 : 2 << (31 - Math.clz32(n - 1));
 }
 
-/** Where a ring lies: indices of words. */
+/** Place of a ring: indices of words. */
 export interface RingPlace {
   readonly words: Uint32Array;
   /** Its two indices. */
@@ -110,7 +110,7 @@ export interface RingPlace {
   readonly consumerWord: number;
   /** First word of the first entry. */
   readonly firstWord: number;
-  /** The other side is another process: plain memory to the engine, which sees no sharing. */
+  /** True if the other side is another process: V8 does not see that the memory is shared. */
   readonly betweenProcesses?: boolean;
 }
 
@@ -119,28 +119,28 @@ const NO_WORDS = new Uint32Array(0);
 
 /**
  * A single-producer, single-consumer ring: word w of entry i is `words[wordOf(i) + w]`. Indices are
- * free-running u32; compare them with `(a - b) | 0`. What "consumed" means is the business of each
+ * free-running u32; compare them with `(a - b) | 0`. The meaning of "consumed" depends on the
  * queue: see docs/spi.md.
  */
 export class Ring {
-  /** The memory that it lies in, perhaps among other things; its own are found by `wordOf`. */
+  /** Its memory, perhaps with other data; use `wordOf` to find its words. */
   words: Uint32Array;
   readonly mask: number;
   readonly strideWords: number;
   private readonly firstWord: number;
   private readonly producerWord: number;
   private readonly consumerWord: number;
-  /** Another thread or process may be the other side. */
+  /** True if the other side may be another thread or process. */
   private readonly shared: boolean;
 
   /**
-   * A ring that has a buffer to itself, laid out as above.
+   * A ring with a buffer of its own, laid out as above.
    * @param entries power of two, 1 to 2^24
    * @param strideBytes bytes of an entry, a multiple of 4
    * @throws RangeError for any other value, or a buffer that is too small
    */
   constructor(buffer: ArrayBufferLike, entries: number, strideBytes: number);
-  /** A ring in memory that holds other things besides. */
+  /** A ring in memory that also holds other data. */
   constructor(place: RingPlace, entries: number, strideBytes: number);
   constructor(where: ArrayBufferLike | RingPlace, entries: number, strideBytes: number) {
     if (entries < 1 || entries > 2 ** 24 || (entries & (entries - 1)) !== 0) {
@@ -174,7 +174,7 @@ export class Ring {
     return new Ring(new ArrayBuffer(Ring.bytes(entries, strideBytes)), entries, strideBytes);
   }
 
-  /** The whole buffer that it lies in. */
+  /** The whole buffer that contains it. */
   get buffer(): ArrayBufferLike {
     return this.words.buffer;
   }
@@ -198,21 +198,20 @@ export class Ring {
   }
 
   /**
-   * Its memory goes back to where it came from: a ring that is still held reads nothing, and what
-   * is written is lost.
+   * Frees its memory: a ring that is used afterwards reads nothing, and its writes are lost.
    */
   end(): void {
     this.words = NO_WORDS;
   }
 
-  /** Takes over the entries of a ring that has no more of them, of the same size. */
+  /** Takes over the entries of a ring with entries of the same size, and no more of them. */
   copyEntries(from: Ring): void {
     const first = from.wordOf(0);
     const words = from.words.subarray(first, first + from.entries * from.strideWords);
     this.words.set(words, this.wordOf(0));
   }
 
-  // An atomic access is a call of 20 ns; memory that no other thread can see does without.
+  // An atomic access is a call of 20 ns; memory that no other thread can see does not need it.
 
   get producer(): number {
     return this.load(this.producerWord);

@@ -1,12 +1,12 @@
 /**
- * Memory in pieces, for what there are thousands of: a typed array costs some two hundred bytes
- * beside its content, and lies somewhere else than what is used along with it. A slab cuts large
- * buffers into pieces of a few sizes; a piece is a place in views that it shares with its
- * neighbours. Pieces are cleared before they are handed out again. One thread's, not shared.
+ * Memory in pieces, for objects that number in thousands. A typed array costs some two hundred
+ * bytes beside its content, and lies apart from its neighbours in use. A slab cuts large buffers
+ * into pieces of a few sizes; a piece is a place in views that it shares with its neighbours.
+ * Pieces are cleared before they are reused. For one thread only.
  */
 import { assert } from '../checks/index.js';
 
-/** Bytes of the buffers that are cut. */
+/** Bytes of the buffers that are cut into pieces. */
 const CHUNK_BYTES = 1 << 16;
 /** A larger piece has a buffer of its own, freed with the piece. */
 const LARGEST_CUT = CHUNK_BYTES >>> 2;
@@ -16,7 +16,7 @@ const LINE_BYTES = 64;
 const NO_WORDS = new Uint32Array(0);
 const NO_DOUBLES = new Float64Array(0);
 
-/** Bytes that a piece of so many bytes takes. */
+/** Bytes that a piece of this size takes. */
 export function pieceBytes(bytes: number): number {
   const step = Math.max(LINE_BYTES, 2 ** (Math.ceil(Math.log2(Math.max(1, bytes))) - 3));
   return Math.max(LINE_BYTES, Math.ceil(bytes / step) * step);
@@ -28,7 +28,7 @@ class Chunk {
   readonly doubles: Float64Array;
   private readonly wordsEach: number;
   private readonly count: number;
-  /** Pieces that have been given back; those from `fresh` on have never been handed out. */
+  /** Freed pieces; those from `fresh` on have never been used. */
   private readonly returned: number[] = [];
   private fresh = 0;
 
@@ -62,13 +62,13 @@ class Chunk {
   }
 }
 
-/** Where pieces come from; an owner's own, or that of many owners. */
+/** An allocator of pieces, for one owner or many. */
 export class Slab {
   /** By size of piece: chunks that have room. */
   private readonly roomy = new Map<number, Set<Chunk>>();
   private used = 0;
 
-  /** Bytes of the pieces that are in use. */
+  /** Bytes of the pieces in use. */
   get usedBytes(): number {
     return this.used;
   }
@@ -91,7 +91,7 @@ export class Slab {
     if (chunk.isFull) this.roomy.get(chunk.bytesEach)?.delete(chunk);
   }
 
-  /** @internal A piece of the chunk has been given back. One empty chunk of a size is kept. */
+  /** @internal A piece of the chunk has been freed. One empty chunk of a size is kept. */
   onGivenBack(chunk: Chunk): void {
     this.used -= chunk.bytesEach;
     const chunks = chunk.bytesEach > LARGEST_CUT ? undefined : this.roomy.get(chunk.bytesEach);
@@ -101,9 +101,9 @@ export class Slab {
 }
 
 /**
- * A piece: words from `firstWord` on of `words`, and the same bytes as doubles. When it has been
- * freed there is nothing at its place any more: a piece that is still held reads undefined, and
- * what is written is lost, but never touches the next tenant.
+ * A piece: words from `firstWord` on of `words`, and the same bytes as doubles. After it has been
+ * freed, a piece that is still used reads undefined and its writes are lost. It never touches the
+ * next owner's piece.
  */
 export class Piece {
   /** Shared by all pieces of a chunk. */
@@ -134,7 +134,7 @@ export class Piece {
     return this.chunk === undefined;
   }
 
-  /** Gives the memory back. Its owner does so once: it has lost count otherwise. */
+  /** Frees the memory. Its owner must do so only once. */
   free(): void {
     const { chunk } = this;
     assert(chunk !== undefined, 'a piece of a slab is freed once');

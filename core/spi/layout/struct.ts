@@ -77,7 +77,7 @@ export interface Struct<F extends Fields> {
   readonly end: number;
 }
 
-/** @param begin where it begins: words from the start of the piece */
+/** @param begin start of the struct: words from the start of the piece */
 export function struct<F extends Fields>(fields: F, begin = 0): Struct<F> {
   const at: Record<string, number> = {};
   const first: Record<string, number | boolean> = {};
@@ -92,7 +92,7 @@ export function struct<F extends Fields>(fields: F, begin = 0): Struct<F> {
 
 type PieceClass<A extends unknown[], P> = new (...args: A) => P;
 
-/** Gives the pieces of a class the fields of a struct: the same class, typed so. */
+/** Adds the fields of a struct to the class of a piece: the same class, with their types. */
 export function withFields<A extends unknown[], P extends Piece, F extends Fields>(
   Class: PieceClass<A, P>,
   { fields, at }: Struct<F>,
@@ -103,7 +103,7 @@ export function withFields<A extends unknown[], P extends Piece, F extends Field
   return Class as PieceClass<A, P & Values<F>>;
 }
 
-/** A piece that has rows, as many as its maker says. */
+/** A piece with rows, as many as its creator asked for. */
 interface RowedPiece extends Piece {
   /** Index in `words` of the first one. */
   readonly firstRow: number;
@@ -116,7 +116,7 @@ type RowValues<F extends Fields> = {
   readonly [N in keyof F & string as `set${Capitalize<N>}`]: (row: number, value: number) => void;
 };
 
-/** Gives the pieces of a class the columns of its rows, all of which are words. */
+/** Adds the columns of rows to the class of a piece; all columns are words. */
 export function withRows<A extends unknown[], P extends RowedPiece, F extends Fields>(
   Class: PieceClass<A, P>,
   { fields, at, end: words }: Struct<F>,

@@ -1,17 +1,17 @@
 /**
- * Contract of a CM module (IBTA 12; rdma_cm's conventions on the wire). The module takes the queue
- * pairs that it is handed from INIT to RTS and to ERR; core takes them to INIT and destroys them.
- * Handlers run in the pump, one event at a time, in order.
+ * Contract of a CM module (IBTA 12; rdma_cm's conventions on the wire). The module takes queue
+ * pairs from INIT to RTS and to ERR; core takes them to INIT and destroys them. Handlers run in the
+ * pump, one event at a time, in order.
  */
 import type { Gid } from '../wire/address.js';
 import type { QueuePair } from '../device/device.js';
 import type { ConnectionRecord } from '../device/device-share.js';
 import type { MadAddress } from './mad.js';
 
-/** Private data limits in bytes, as consumers see them with rdma_cm's header in place. */
+/** Private data limits in bytes, as consumers see them behind rdma_cm's header. */
 export const CmPrivateData = { REQ: 56, REP: 196, REJ: 148, SIDR_REQ: 180, SIDR_REP: 136 } as const;
 
-/** The same with a service id of no port: rdma_cm's header is not there, the whole field is. */
+/** The limits with a service id of no port: without rdma_cm's header, the whole field is free. */
 export const CmRawPrivateData = { REQ: 92, REP: 196, REJ: 148 } as const;
 
 /** Port spaces of rdma_cm; a service id is (space << 16) | port. */
@@ -22,7 +22,9 @@ export function serviceIdOf(space: bigint, port: number): bigint {
   return (space << 16n) | BigInt(port);
 }
 
-/** IP over InfiniBand's: nothing listens on it here, but requests for it have the header. */
+/**
+ * IP over InfiniBand's port space: nothing listens on it here, but its requests have the header.
+ */
 const IPOIB_PORT_SPACE = 0x0002n;
 const HEADED_SPACES: readonly bigint[] = [...Object.values(PortSpace), IPOIB_PORT_SPACE];
 
@@ -34,7 +36,7 @@ export function isPortServiceId(serviceId: bigint): boolean {
   return HEADED_SPACES.includes(serviceId >> 16n);
 }
 
-/** The port of such a service id; 0 of any other. */
+/** The port of such a service id; 0 for any other. */
 export function portOfServiceId(serviceId: bigint): number {
   return isPortServiceId(serviceId) ? Number(serviceId & 0xffffn) : 0;
 }
@@ -54,39 +56,38 @@ export interface CmModule {
   connect(options: CmConnectOptions): CmConnection;
   /** Present when the module resolves service ids for datagrams (SIDR). */
   resolve?(options: CmResolveOptions): CmResolution;
-  /** Disconnects what is left (one DREQ each), stops timers. Idempotent. */
+  /** Disconnects remaining connections (one DREQ each), stops timers. Idempotent. */
   close(): Promise<void>;
   /**
-   * The process is ending: every connection is given up with one DREQ (or REJ), which is handed to
-   * the MAD module before this returns. No event follows.
-   * @param mayGoOn asked before each: false leaves the rest without a word
+   * The process is ending: ends every connection with one DREQ (or REJ), which is handed to the MAD
+   * module before this returns. No event follows.
+   * @param mayGoOn called before each: false leaves the rest without a message
    */
   sayGoodbye?(mayGoOn: () => boolean): void;
   /** Sends a DREQ for a connection of another process of a shared device, which was killed. */
   disconnectFor?(record: ConnectionRecord): void;
   /**
-   * Accepts a request that came to another process of a shared device, whose consumer accepts it
-   * with a queue pair of this one: REP has a communication id of this process.
+   * Accepts a request that arrived at another process of a shared device, with a queue pair of this
+   * one: REP has a communication id of this process.
    * @throws SpiError as `CmRequest.accept`; ('ENOTCONN') also when the request is refused here
    */
   acceptHanded?(request: HandedRequest, options: CmAcceptOptions): CmConnection;
-  /** Its sender has repeated it: the answer goes again, where it is due. */
+  /** The peer has repeated the request: sends the answer again, if it is due. */
   repeatHanded?(request: HandedRequest): void;
 }
 
-/** A connection request as it came to another process of a shared device. */
+/** A connection request that arrived at another process of a shared device. */
 export interface HandedRequest {
   /** The REQ: a MAD of 256 bytes. */
   readonly data: Uint8Array;
   readonly source: MadAddress;
 }
 
-/** The CM of another process, of a queue pair that is that process's. */
+/** The CM of another process, for a queue pair of that process. */
 export interface CmElsewhere {
   /**
    * As `CmModule.acceptHanded`; the queue pair is `options.qp`, whose end ends the connection
-   * there.
-   * Events come later, and none if that process ends.
+   * there. Events come later, or never if that process ends.
    */
   accept(request: HandedRequest, options: CmAcceptOptions): void;
   /** As `CmModule.repeatHanded`. */
@@ -97,14 +98,16 @@ export interface CmListenOptions {
   readonly serviceId: bigint;
   /** Requests handed out and not yet answered; further ones are dropped and the peer retries. */
   readonly backlog: number;
-  /** Connection requests; without it, all are refused as those of another transport are. */
+  /** Takes connection requests. Without it, all are refused, like those of another transport. */
   readonly onRequest?: (request: CmRequest) => void;
   /**
    * The transport that the consumer can accept; default `rc`. The module itself refuses requests of
    * another transport: with REJ 28 on a service id of rdma_cm, as Linux does, else with REJ 9.
    */
   readonly transport?: CmRequest['transport'];
-  /** Questions for the queue pair of a datagram service (SIDR); without it, status 1 is told. */
+  /**
+   * Takes SIDR questions for the queue pair of a datagram service; without it, status 1 is sent.
+   */
   readonly onResolve?: (request: CmResolveRequest) => void;
 }
 
@@ -135,7 +138,7 @@ export interface CmConnectOptions extends CmParameters {
   /** At most 56 bytes; 92 with a service id of no port. */
   readonly privateData: Uint8Array;
   /**
-   * Overall limit until the peer has answered, in microseconds; Infinity leaves it to CM retries.
+   * Overall limit until the peer has answered, in microseconds; Infinity: only the CM's retries.
    */
   readonly timeoutUs: number;
   /** Local ACK timeout exponent (4.096 us * 2^n, 1 to 31) proposed for both QPs; default 18. */
@@ -157,7 +160,7 @@ export type CmEvent =
       /** Additional reject information (ARI): an acceptable GID, an MTU ...; absent if none. */
       readonly info?: Uint8Array;
     }
-  /** No answer within the CM's retries, or the network says so. */
+  /** No answer within the CM's retries, or unreachable by the network's report. */
   | { readonly type: 'unreachable'; readonly detail: string }
   /** `timeoutUs` has passed. */
   | { readonly type: 'timed-out' }
@@ -167,7 +170,7 @@ export type CmEvent =
   | {
       readonly type: 'disconnected';
       readonly byPeer: boolean;
-      /** Neither side wanted it: what the system reports of the connection. */
+      /** The system's report, if neither side has disconnected. */
       readonly failure?: string;
     }
   /** The QP number may be used again. */
@@ -178,13 +181,13 @@ export interface CmConnection {
   readonly state: string;
   readonly remoteGid: Gid;
   /**
-   * Own port of rdma_cm: what the asking side has in its header, what the answering side was asked
-   * for. 0 with a service id of no port, and as long as it is not known.
+   * Own port of rdma_cm: on the active side the one in its header, on the passive side the
+   * requested one. 0 with a service id of no port, and while it is not known.
    */
   readonly localPort: number;
-  /** Moves the QP to ERR and sends DREQ (or DREP if one has come). Later calls do nothing. */
+  /** Moves the QP to ERR and sends DREQ (or DREP if a DREQ has arrived). Later calls do nothing. */
   disconnect(): void;
-  /** Core has seen data before RTU: the passive side is established now (IBTA 12.9.6). */
+  /** Core has received data before RTU: the passive side is established now (IBTA 12.9.6). */
   notifyEstablished(): void;
   /** Ends the connection without waiting for the peer; no event follows. */
   abandon(): void;
@@ -238,7 +241,7 @@ export interface CmResolveOptions {
   readonly serviceId: bigint;
   /** At most 180 bytes, or 216 with a service id that is not rdma_cm's. */
   readonly privateData: Uint8Array;
-  /** Overall limit in microseconds; Infinity leaves it to CM retries. */
+  /** Overall limit in microseconds; Infinity: only the CM's retries. */
   readonly timeoutUs: number;
   /** Called once, unless cancelled. */
   readonly onResult: (result: CmResolveResult) => void;

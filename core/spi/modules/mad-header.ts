@@ -51,7 +51,7 @@ export const MadStatus = {
   INVALID_ATTRIBUTE_VALUE: 0x001c,
 } as const;
 
-/** An attribute that every class has. */
+/** An attribute of every class. */
 export const CLASS_PORT_INFO_ATTRIBUTE = 0x0001;
 
 export interface MadHeader {
@@ -61,7 +61,7 @@ export interface MadHeader {
   readonly method: number;
   readonly status: number;
   readonly classSpecific: number;
-  /** Upper 32 bits of the transaction id: the agent that asked. */
+  /** Upper 32 bits of the transaction id: the requesting agent. */
   readonly transactionIdHi: number;
   readonly transactionIdLo: number;
   readonly attributeId: number;
@@ -82,12 +82,12 @@ const field = {
   attributeModifier: 20,
 } as const;
 
-/** Undefined when the MAD is not 256 bytes or its base version is not 1: drop it. */
+/** Undefined if the MAD is not 256 bytes or its base version is not 1: drop it. */
 export function parseMadHeader(mad: Uint8Array): MadHeader | undefined {
   return mad.length === MAD_BYTES ? headerOfAnyLength(mad) : undefined;
 }
 
-/** The header of a MAD that RMPP cuts into segments: undefined when there is none of version 1. */
+/** The RMPP header of a MAD; undefined if there is none of version 1. */
 export function headerOfAnyLength(mad: Uint8Array): MadHeader | undefined {
   if (mad.length < MAD_HEADER_LENGTH || mad[field.baseVersion] !== MAD_BASE_VERSION) {
     return undefined;

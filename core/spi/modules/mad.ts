@@ -16,7 +16,7 @@ export interface MadModule {
    * that another agent already has
    */
   registerAgent(options: MadAgentOptions): MadAgent;
-  /** Unregisters what is left and closes QP1. Idempotent. */
+  /** Unregisters remaining agents and closes QP1. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -24,11 +24,13 @@ export interface MadAgentOptions {
   /** 1 to 255 without the SMI classes. */
   readonly managementClass: number;
   readonly classVersion: number;
-  /** Methods (0 to 127) whose requests come to this agent; none for one that only asks. */
+  /**
+   * Methods (0 to 127) whose requests come to this agent; none for one that only sends requests.
+   */
   readonly methods: readonly number[];
   /** Vendor classes 0x30 to 0x4F: the 24-bit OUI. */
   readonly oui?: number;
-  /** Segment and reassemble by RMPP; for classes 0x03, 0x06, 0x10, 0x12 and 0x30 to 0x4F. */
+  /** Segments and reassembles by RMPP; for classes 0x03, 0x06, 0x10, 0x12 and 0x30 to 0x4F. */
   readonly rmpp?: boolean;
   readonly onReceive: (mad: ReceivedMad) => void;
   readonly onSend: (result: MadSendResult) => void;
@@ -72,13 +74,12 @@ export interface MadSend {
   readonly data: Uint8Array;
   /**
    * Wait for a response after the send completes, in microseconds; 0 expects none. Segments of the
-   * response that arrive begin the wait anew. An RMPP transfer waits so long, but at most 2 s, for
-   * each ACK.
+   * response restart the wait. An RMPP transfer waits so long, but at most 2 s, for each ACK.
    */
   readonly timeoutUs: number;
-  /** Times to send again when no response comes; with RMPP, no ACK. */
+  /** Retransmissions when no response comes; with RMPP, no ACK. */
   readonly retries: number;
-  /** Comes back in the result. */
+  /** Copied to the result. */
   readonly context?: unknown;
 }
 
@@ -96,7 +97,7 @@ export interface MadSendResult {
   readonly status: WcStatus;
   /** With REM_ABORT_ERR: the status of STOP or ABORT, 1 or 118 to 127 (IBTA 13.6.2.1). */
   readonly rmppStatus?: number;
-  /** With GENERAL_ERR: what the operating system says of it. */
+  /** With GENERAL_ERR: the operating system's error. */
   readonly error?: SpiError;
 }
 

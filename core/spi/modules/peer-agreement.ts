@@ -1,14 +1,14 @@
 /**
- * What two devices of ours do between them that no standard asks of a peer. A device says in its
- * node GUID what it offers, and CM's REQ and REP carry that (IBTA 12.6.5, 12.6.8), on any network:
- * what holds for a connection is what both offer. Not by the vendor id of enhanced connection
- * establishment: a device whose driver knows that, mlx5, refuses every id but its own, and with it
- * the connection. To a peer of another make a GUID is a number, and its own offers nothing.
+ * Agreements between two devices of ours, beyond the standards. A device encodes its offers in its
+ * node GUID, which CM's REQ and REP carry (IBTA 12.6.5, 12.6.8) on any network. A connection uses
+ * what both offer. The vendor id of enhanced connection establishment is no alternative: a device
+ * whose driver knows it, mlx5, refuses every id but its own, and with it the connection. To a peer
+ * of another make a GUID is a number, and its own offers nothing.
  */
 
-/** Offers, a bit each; bit 7 is never used, see `OURS`. */
+/** Offers, one bit each; bit 7 is never used, see `OURS`. */
 export const PEER_AGREEMENT = {
-  /** ACKs may leave behind a message that answers what they acknowledge. */
+  /** ACKs may be sent after a message that answers what they acknowledge. */
   LATE_ACK: 1,
   /** All packets come from one UDP port. */
   ONE_PORT: 2,
@@ -16,7 +16,7 @@ export const PEER_AGREEMENT = {
   LOCAL_MTU: 4,
   /**
    * RC packets of CHANNEL_MTU_BYTES through memory that both have mapped: both are on one host. In
-   * the GUID of a REP it says that the two have met, and that this connection goes that way.
+   * the GUID of a REP it means that the channel exists, and that this connection uses it.
    */
   CHANNEL: 8,
   /** The device is shared by processes: the top byte of each QPN is the slot of one of them. */
@@ -24,8 +24,8 @@ export const PEER_AGREEMENT = {
 } as const;
 
 /**
- * The first 24 bits: locally administered, so no manufacturer's. A GUID made of such a MAC address
- * has FF-FE in the middle (EUI-64), where ours has the offers without the highest bit.
+ * The first 24 bits: locally administered, so no manufacturer's. A GUID made from such a MAC
+ * address has FF-FE in the middle (EUI-64), where ours has the offers without the highest bit.
  */
 const OURS = 0x0a000e;
 const OFFERS = 0x7f;
@@ -35,7 +35,7 @@ export function softwareGuid(offers: number, own: number): bigint {
   return (BigInt(OURS) << 40n) | (BigInt(offers & OFFERS) << 32n) | BigInt(own >>> 0);
 }
 
-/** The GUID with fewer offers. */
+/** The GUID with these offers removed. */
 export function withoutOffers(guid: bigint, offers: number): bigint {
   return guid & ~(BigInt(offersOf(guid) & offers) << 32n);
 }

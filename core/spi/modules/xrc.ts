@@ -1,7 +1,7 @@
 /**
  * Contract of an XRC module (IBTA annex A14; the discussions of 2007 and 2010). A consumer is an
- * object of the caller's that identifies itself by reference (an IA). Target QPs belong to their
- * domain: registering is counted per consumer, and unregistering is destroying.
+ * object of the caller (an IA), identified by reference. Target QPs belong to their domain:
+ * registering is counted per consumer, and the last unregistering destroys them.
  */
 import type {
   AddressVector,
@@ -33,7 +33,7 @@ export interface XrcModule {
     key: string | undefined,
     mode: XrcOpenMode,
   ): XrcDomain | Promise<XrcDomain>;
-  /** A consumer's end: unregisters, closes and destroys all that is its own. Idempotent. */
+  /** Ends a consumer: unregisters, closes and destroys everything that it owns. Idempotent. */
   release(consumer: XrcConsumer): void;
   close(): Promise<void>;
 }
@@ -52,27 +52,27 @@ export interface XrcDomain {
   createTarget(init: XrcTargetInit): number;
   /**
    * As `createTarget`, but leaves it in INIT: a CM takes it to RTR when it accepts a request.
-   * Destroying it ends the target, whichever consumers are registered.
-   * @param init attributes of RESET to INIT; the default takes every remote access
+   * Destroying it ends the target, whatever consumers are registered.
+   * @param init attributes of RESET to INIT; the default allows every remote access
    */
   prepareTarget(init: XrcPreparedTargetInit): QueuePair;
   /**
-   * Registering twice is once; the later handler takes the place of the earlier one. On a target
-   * that the domain owns it only asks for events.
+   * Registers for a target. Registering twice counts once; the later handler replaces the earlier
+   * one. On a target that the domain owns it only subscribes to events.
    * @throws SpiError('EINVAL') no such target in this domain
    */
   register(qpn: number, onEvent: QueuePairEventHandler): void;
-  /** The last one ends the QP. @throws SpiError('EINVAL') not registered */
+  /** Unregisters; the last one ends the QP. @throws SpiError('EINVAL') not registered */
   unregister(qpn: number): void;
   /** @throws SpiError('EINVAL') no such target, or an attribute that the transition refuses */
   modify(qpn: number, attributes: QueuePairAttributes): void;
   /** @throws SpiError('EINVAL') no such target in this domain */
   query(qpn: number): Readonly<QueuePairAttributes>;
-  /** Numbers of the domain's targets, of whomever in this process. */
+  /** Numbers of all targets of the domain in this process. */
   readonly targets: readonly number[];
   /**
-   * Gives the hold up; the consumer's last one of a domain unregisters it, and the domain's last
-   * one ends what is left. Idempotent.
+   * Releases the hold: the consumer's last one of a domain unregisters it, and the domain's last
+   * one ends all remaining targets. Idempotent.
    * @throws SpiError('EBUSY') while SRQs or initiators made through this hold are there
    */
   close(): void;
@@ -97,7 +97,7 @@ export interface XrcTargetInit {
 
 export type XrcPreparedTargetInit = Omit<XrcTargetInit, 'attributes'> & {
   readonly attributes?: Pick<XrcTargetAttributes, 'accessFlags' | 'pkeyIndex' | 'portNumber'>;
-  /** The QP is about to end, whatever ended it: a connection of it can be told. */
+  /** The QP is about to end, for any reason: its connection can still be disconnected. */
   readonly onEnd?: () => void;
 };
 
