@@ -1,11 +1,11 @@
-/** Loggers that lack what dapl needs besides the four levels: `console`, and others like it. */
+/** Adds the methods that dapl needs to loggers such as `console`, which have only four levels. */
 import { type Kind, kindOf } from '../spi/checks/index.js';
 import type { Logger } from '../spi/index.js';
 
 type Log = Logger['info'];
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The four levels; what is missing of the rest is made up. */
+/** The four levels; missing methods are added. */
 export type LogMethods = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'> & Partial<Logger>;
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -21,8 +21,8 @@ export const LOGGER_KIND: Kind<LogMethods> = kindOf(
 );
 
 /**
- * A whole logger of what is given. Without `isDebugEnabled` nothing is logged at debug: every call
- * would be.
+ * A complete logger from the given one. Without `isDebugEnabled` nothing is logged at debug:
+ * otherwise every call would be.
  */
 export function loggerOf(given: LogMethods): Logger {
   const { child, isDebugEnabled } = given;

@@ -1,4 +1,4 @@
-/** The logger of adapters that are opened without one. */
+/** The logger of adapters opened without one. */
 import { DatError } from '../errors/index.js';
 import { mustBe, oneOf } from '../spi/checks/index.js';
 import { type Logger, silentLogger } from '../spi/index.js';
@@ -8,8 +8,8 @@ const LEVEL = oneOf(LOG_LEVELS);
 const made = new Map<LogLevel, Logger>();
 
 /**
- * Writes to standard error from the level on that the environment variable DAPL_LOG names; silent
- * without it. One for each level: those of a process write by the same one.
+ * Writes to standard error from the level that the environment variable DAPL_LOG names; silent
+ * without it. One logger for each level, shared by the process.
  * @param level value of DAPL_LOG
  * @throws DatError DAT_INVALID_PARAMETER for what is no level
  */

@@ -4,7 +4,7 @@ import { checkFields } from '../errors/guards.js';
 import { type Kinds, oneLine, oneOf, optional } from '../spi/checks/index.js';
 import type { Logger } from '../spi/index.js';
 
-/** The gravest first; each takes in those before it. */
+/** The most severe first; each includes those before it. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -16,8 +16,8 @@ export interface LoggerOptions {
 const OPTIONS: Kinds<LoggerOptions> = { level: optional(oneOf(LOG_LEVELS)) };
 
 /**
- * A logger that writes lines to standard error; give it to `openIa`. Without one, the environment
- * variable DAPL_LOG says what is written (docs/logging.md).
+ * A logger that writes lines to standard error; pass it to `openIa`. Without one, the environment
+ * variable DAPL_LOG decides (docs/logging.md).
  * @throws DatError DAT_INVALID_PARAMETER
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
@@ -38,7 +38,7 @@ export function lineOf(info: Readonly<Record<string, unknown>>): string {
   return oneLine(`${String(timestamp)} ${String(level)} ${String(message)}${extra}`, Infinity);
 }
 
-/** JSON has no words for errors, whose properties it leaves out, and none for big integers. */
+/** JSON omits the properties of errors, and has no big integers. */
 function inWords(_name: string, value: unknown): unknown {
   if (value instanceof Error) return `${value.name}: ${value.message}`;
   return typeof value === 'bigint' ? `${value}n` : value;

@@ -14,7 +14,7 @@ import {
 } from '../spi/index.js';
 
 /**
- * A plugin that this version of the SDK takes.
+ * Checks that this version of the SDK accepts a plugin.
  * @throws DatError DAT_INVALID_PARAMETER for what is no configured plugin, or one of another kind;
  * DAT_PROVIDER_NOT_FOUND / DAT_MAJOR_NOT_FOUND or DAT_MINOR_NOT_FOUND for another SDK version
  */
@@ -54,7 +54,7 @@ export function checkPlugin<K extends PluginKind>(
 }
 
 /**
- * Every capability that a plugin of the set requires is provided by another one of it, or by
+ * Checks that every capability that a plugin of the set requires is provided, by another one or
  * itself. A module provides at least its own kind.
  * @throws DatError DAT_MODEL_NOT_SUPPORTED
  */

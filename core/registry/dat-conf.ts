@@ -14,7 +14,7 @@ export interface DatConfEntry {
   readonly iaName: string;
   /** `u`: user level (uDAPL), `k`: kernel (kDAPL). */
   readonly api: 'u' | 'k';
-  /** API version that the provider is for: 2 and 0 for DAT 2.0. */
+  /** API version of the provider: 2 and 0 for DAT 2.0. */
   readonly versionMajor: number;
   readonly versionMinor: number;
   readonly isThreadSafe: boolean;
@@ -26,7 +26,7 @@ export interface DatConfEntry {
   readonly providerId: string;
   readonly providerMajor: number;
   readonly providerMinor: number;
-  /** For the provider. */
+  /** Parameters for the provider. */
   readonly iaParams: string;
   readonly platformParams: string;
 }
@@ -56,7 +56,7 @@ const FIELDS = [
 /**
  * Reads the text of a dat.conf.
  * @param source names the text in errors
- * @throws DatError DAT_INVALID_PARAMETER when `text` is not a string; never for what it says
+ * @throws DatError DAT_INVALID_PARAMETER when `text` is not a string; never for its content
  */
 export function parseDatConf(text: string, source = 'dat.conf'): DatConf {
   if (typeof text !== 'string') throw new LineError('text', text, 'a string').toDatError(OPERATION);
@@ -75,7 +75,7 @@ export function parseDatConf(text: string, source = 'dat.conf'): DatConf {
 }
 
 /**
- * The text of entries; `parseDatConf` gives the same entries back.
+ * The text of entries; `parseDatConf` returns the same entries.
  * @throws DatError DAT_INVALID_PARAMETER for an entry that no line can hold
  */
 export function formatDatConf(entries: readonly DatConfEntry[]): string {
@@ -96,7 +96,7 @@ function fieldsOf(line: string): string[] {
   return fields;
 }
 
-/** @returns where the line goes on */
+/** @returns where the line continues */
 function takeQuoted(line: string, start: number, fields: string[]): number {
   let field = '';
   for (let at = start + 1; at < line.length; at++) {
@@ -105,7 +105,7 @@ function takeQuoted(line: string, start: number, fields: string[]): number {
       fields.push(field);
       return at + 1;
     }
-    // A backslash at the very end has nothing to take, and the quote is not closed either.
+    // A backslash at the very end has nothing to escape, and the quote is not closed either.
     field += char === '\\' ? line.charAt(++at) : char;
   }
   throw new LineError(nameOfField(fields.length), line.slice(start), 'closed by a double quote');
@@ -240,7 +240,7 @@ function isBlank(char: string): boolean {
   return /\s/.test(char);
 }
 
-/** One thing wrong with one line. */
+/** One error of one line. */
 class LineError extends Error {
   constructor(
     private readonly field: string,

@@ -1,6 +1,6 @@
 /**
- * Devices of the process. A device is opened once for its key and counted; opens of one key at the
- * same time share one opening; a failed one leaves nothing open.
+ * Devices of the process. A device is opened once per key and counted. Simultaneous openings of one
+ * key share one opening; a failed one leaves nothing open.
  */
 import { show } from '../spi/checks/index.js';
 import {
@@ -28,7 +28,7 @@ import {
   XRC,
 } from '../spi/index.js';
 
-/** Modules of the application's own, by what they are. */
+/** Modules of the application, by kind. */
 export type ModuleSet = Readonly<{ [K in ModuleKind]?: ConfiguredModule<K> }>;
 
 export const MODULE_KINDS: readonly ModuleKind[] = ['cm', 'mad', 'xrc', 'device', 'port'];
@@ -48,7 +48,7 @@ interface Entry {
   readonly opened: Promise<void>;
   readonly listeners: Set<(event: AsyncEventType) => void>;
   holders: number;
-  /** Set while it is being ended; resolves when another opening may start. */
+  /** Set during its teardown; resolves when another opening may start. */
   closing: Promise<void> | undefined;
 }
 
@@ -133,14 +133,14 @@ export class DeviceTable {
         resolve();
       };
     });
-    // A wrapper ends what it wraps, so each kind has one end.
+    // A wrapper ends what it wraps, so each kind is closed once.
     const step = (name: string, token: Token<Closing>): TeardownStep[] => {
       const made = entry.container.madeOf(token);
       return made === undefined ? [] : [{ name, run: () => made.close() }];
     };
     return {
       modules: [...step('CM', CM), ...step('MAD', MAD)],
-      // Targets outlive the adapters that made them: they end when all of those have.
+      // Targets outlive the adapters that created them: they end when all adapters have ended.
       device: [...step('XRC', XRC), ...step('device', DEVICE)],
       done,
     };
@@ -154,7 +154,7 @@ function named(error: unknown, provider: ConfiguredProvider): unknown {
   return new Error(`${titleOf(provider.meta)} failed: ${text}`, { cause: error });
 }
 
-/** Ends a lease outside of an interface adapter: none came about. */
+/** Ends a lease without an interface adapter: its creation failed. */
 export async function giveBack(device: OpenDevice): Promise<void> {
   const release = device.release();
   try {
@@ -166,7 +166,7 @@ export async function giveBack(device: OpenDevice): Promise<void> {
 
 const NOTHING: DeviceRelease = { modules: [], device: [], done: () => undefined };
 
-/** Opens the device and makes what every interface adapter needs; closes it again if that fails. */
+/** Opens the device and creates the services of interface adapters; closes it again on failure. */
 async function open(
   container: DeviceContainer,
   provider: ConfiguredProvider,
@@ -185,7 +185,7 @@ async function open(
   }
 }
 
-/** Ends what has been made, and what the provider opened; what fails in it stops nothing. */
+/** Ends the created parts, and those that the provider opened; failures stop nothing. */
 async function closeAll(container: DeviceContainer): Promise<void> {
   const ended = async (find: () => Closing | undefined): Promise<boolean> => {
     try {
@@ -198,7 +198,7 @@ async function closeAll(container: DeviceContainer): Promise<void> {
   };
   for (const token of [CM, MAD, XRC]) await ended(() => container.madeOf<Closing>(token));
   if (await ended(() => container.madeOf(DEVICE) ?? container.ownOf(DEVICE))) return;
-  // The device, which would have ended its port, could not be made of it.
+  // The creation of the device, which would have closed its port, has failed.
   await ended(() => container.madeOf(PACKET_PORT) ?? container.ownOf(PACKET_PORT));
 }
 
@@ -214,7 +214,7 @@ function layerOf(module: ConfiguredModule): Layer {
 /** Leaves out modules that observe packets: the first opening decides on those. */
 const COMPARED = MODULE_KINDS.filter((kind) => kind !== 'port');
 
-/** The modules of a device that is open must be those that are wanted, where any are. */
+/** Checks that an open device has the requested modules, if any are requested. */
 function checkModules(
   provider: ConfiguredProvider,
   present: readonly ConfiguredModule[],

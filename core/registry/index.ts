@@ -1,4 +1,4 @@
-/** Registry of plugins, and opening. */
+/** Registry of plugins, and opening of adapters. */
 export { type DatConf, type DatConfEntry, formatDatConf, parseDatConf } from './dat-conf.js';
 export type { ModuleKind } from '../spi/index.js';
 export type { OpenIaOptions } from './opening.js';

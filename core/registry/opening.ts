@@ -1,4 +1,4 @@
-/** Opening an interface adapter of a provider (dat_ia_open): options, modules, device. */
+/** Opens an interface adapter of a provider (dat_ia_open): options, modules, device. */
 import type { DeviceLease } from '../dat/common/adapter-services.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
 import { FUNCTION, integer, OBJECT, optional } from '../spi/checks/index.js';
@@ -12,25 +12,25 @@ import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-ta
 /** Options of `openIa`. */
 export interface OpenIaOptions {
   /**
-   * Modules in place of the provider's own, or over them: configured plugins, or names of
-   * registered ones.
+   * Modules that replace or wrap the provider's own: configured plugins, or names of registered
+   * ones.
    */
   readonly modules?: { readonly [K in ModuleKind]?: ConfiguredModule<K> | string };
   /**
-   * Default: as the environment variable DAPL_LOG says; silent without it. One of `createLogger`
-   * or `fromWinston`, or any object with `debug`, `info`, `warn` and `error`, such as `console`; it
-   * logs at debug only if its `isDebugEnabled` says so.
+   * Default: by the environment variable DAPL_LOG; silent without it. One of `createLogger` or
+   * `fromWinston`, or any object with `debug`, `info`, `warn` and `error`, such as `console`. It
+   * logs at debug only if its `isDebugEnabled` returns true.
    */
   readonly logger?: LogMethods;
   /**
-   * Stands over the provider, whatever name or package it came by:
-   * `(provider) => metrics(provider, sink)`. A device that is open is opened again with the same
-   * modules only, so this is for the first opening, or gives what it gave before.
+   * Wraps the provider, whatever name or package it came by: `(provider) => metrics(provider,
+   * sink)`. An open device can be opened again with the same modules only. So use it for the first
+   * opening, or return the same result again.
    */
   readonly decorate?: (provider: ConfiguredProvider) => ConfiguredProvider;
-  /** Events that `ia.asyncEvd` holds, 1 to 1,048,576; default 64. */
+  /** Events that `ia.asyncEvd` can queue, 1 to 1,048,576; default 64. */
   readonly asyncEvdQlen?: number;
-  /** Bound of `ia.close()` in milliseconds, 1 to 3,600,000; default 5000. */
+  /** Time limit of `ia.close()` in milliseconds, 1 to 3,600,000; default 5000. */
   readonly closeTimeoutMs?: number;
 }
 

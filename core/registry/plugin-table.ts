@@ -1,4 +1,4 @@
-/** The plugins of a registry: providers and modules by name, and what is open of each. */
+/** The plugins of a registry: providers and modules by name, and their open adapters. */
 import { checkFields, checkOneOf, checkParameter } from '../errors/guards.js';
 import { ANYTHING, BOOLEAN, type Kinds, optional, show, TEXT } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
@@ -19,15 +19,15 @@ export interface Registration {
 
 const REGISTRATION: Kinds<Registration> = {
   name: optional(TEXT),
-  // Looked at by itself.
+  // Checked by itself.
   version: ANYTHING,
   threadSafe: optional(BOOLEAN),
 };
 
-/** Open adapters by the plugin objects that they were opened with, in every registry. */
+/** Open adapters by the plugin objects that opened them, in every registry. */
 const openByObject = new WeakMap<ConfiguredPlugin, number>();
 
-/** An adapter has been opened with a plugin at hand (or closed: -1), not by the plugin's name. */
+/** Counts an adapter opened with a plugin object (or closed: -1), not by the plugin's name. */
 export function countByObject(plugin: ConfiguredPlugin, by: number): void {
   openByObject.set(plugin, (openByObject.get(plugin) ?? 0) + by);
 }
@@ -40,7 +40,7 @@ export interface PluginEntry {
   openIas: number;
 }
 
-/** Open adapters of it: by its name, and with the plugin itself. */
+/** Its open adapters: by its name, and with the plugin itself. */
 export function openIasOf({ openIas, plugin }: PluginEntry): number {
   return openIas + (openByObject.get(plugin) ?? 0);
 }

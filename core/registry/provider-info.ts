@@ -11,11 +11,11 @@ import { MAX_IA_NAME_LENGTH } from './dat-conf.js';
 /** DAT_PROVIDER_INFO: an adapter that can be opened by name. */
 export interface ProviderInfo {
   readonly iaName: string;
-  /** API version that it is registered for. */
+  /** API version of its registration. */
   readonly versionMajor: number;
   readonly versionMinor: number;
   readonly isThreadSafe: boolean;
-  /** `dat.conf`: static, loaded when it is first opened; `registered`: by `registry.register`. */
+  /** `dat.conf`: static, loaded on first opening; `registered`: by `registry.register`. */
   readonly origin: 'dat.conf' | 'registered';
   /** For a line of dat.conf: the library to load, and its parameters. */
   readonly libPath?: string;
@@ -39,7 +39,7 @@ export interface ProviderQuery {
   readonly threadSafe: boolean | undefined;
 }
 
-/** The API that is implemented here. */
+/** The implemented API. */
 export const DAT_VERSION = { major: 2, minor: 0 } as const;
 
 const IA_NAME = kindOf<string>(
@@ -73,8 +73,8 @@ export function parseVersion(
 }
 
 /**
- * Those that fit the query, in their order; never none.
- * @param hint added when no name fits
+ * The adapters that match the query, in their order; at least one.
+ * @param hint added when no name matches
  * @throws DatError DAT_PROVIDER_NOT_FOUND: the subtype says how far it fits (NAME_NOT_REGISTERED,
  * MAJOR_NOT_FOUND, MINOR_NOT_FOUND, THREAD_SAFETY_NOT_FOUND), the message what there is
  */

@@ -1,7 +1,7 @@
 /**
- * The registry: plugins and adapters by name, and the way to an open interface adapter
- * (dat_registry, dat_ia_open). A registry is an object; what is of the process is only the table of
- * open devices, since a device can be opened once.
+ * The registry: plugins and adapters by name, and opening of interface adapters (dat_registry,
+ * dat_ia_open). A registry is an object. Only the table of open devices is global to the process,
+ * since a device can be opened once.
  */
 import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
@@ -31,7 +31,7 @@ export interface RegistryOptions {
   readonly datConf?: DatConf;
   /** Default: nothing can be loaded. */
   readonly load?: ProviderLoader;
-  /** Every provider that is opened goes through it: for what listens in, such as a capture. */
+  /** Wraps every provider that is opened: for observers, such as a capture. */
   readonly decorate?: (provider: ConfiguredPlugin<'provider'>) => ConfiguredPlugin<'provider'>;
 }
 
@@ -49,7 +49,7 @@ const REGISTRY_OPTIONS: Kinds<RegistryOptions> = {
 /** Target of `openIa`: a name, or a configured provider. */
 export type OpenTarget = string | IaName | ConfiguredPlugin<'provider'>;
 
-/** A provider that a name leads to. */
+/** A provider found by name. */
 interface Candidate {
   readonly info: ProviderInfo;
   readonly plugin: () => Promise<ConfiguredPlugin<'provider'>>;
@@ -69,7 +69,7 @@ export class Registry {
   private readonly decorate: (
     provider: ConfiguredPlugin<'provider'>,
   ) => ConfiguredPlugin<'provider'>;
-  /** Lines of dat.conf that were skipped, and why. */
+  /** Errors of the skipped lines of dat.conf. */
   readonly datConfErrors: readonly DatError[];
 
   /** @internal use `createRegistry` */
@@ -86,8 +86,8 @@ export class Registry {
   }
 
   /**
-   * Registers a plugin (dat_registry_add_provider). It goes before lines of dat.conf that have the
-   * same name.
+   * Registers a plugin (dat_registry_add_provider). It takes precedence over lines of dat.conf with
+   * the same name.
    * @param registration its name, or name, API version and thread safety
    * @throws DatError DAT_PROVIDER_ALREADY_REGISTERED; DAT_INVALID_PARAMETER for what is no
    * configured plugin; DAT_PROVIDER_NOT_FOUND for another SDK version; DAT_MODEL_NOT_SUPPORTED when
@@ -104,7 +104,7 @@ export class Registry {
   }
 
   /**
-   * Withdraws a plugin (dat_registry_remove_provider): the first of that name. Lines of dat.conf
+   * Removes a plugin (dat_registry_remove_provider): the first of that name. Lines of dat.conf
    * stay, as in DAT.
    * @throws DatError DAT_PROVIDER_NOT_FOUND; DAT_PROVIDER_IN_USE while adapters of it are open
    */
@@ -122,7 +122,7 @@ export class Registry {
     this.plugins.remove(entry);
   }
 
-  /** The plugins that are registered: all kinds, or one. */
+  /** The registered plugins: all kinds, or one. */
   list(kind?: PluginKind): readonly { readonly name: string; readonly meta: PluginMeta }[] {
     return this.plugins.all
       .filter((entry) => kind === undefined || entry.kind === kind)
@@ -130,16 +130,16 @@ export class Registry {
   }
 
   /**
-   * Adapters that can be opened by name (dat_registry_list_providers), in the order in which they
-   * are tried: registered providers, then lines of dat.conf. Nothing is loaded for it.
+   * Adapters that can be opened by name (dat_registry_list_providers), in the order of trial:
+   * registered providers, then lines of dat.conf. Loads nothing.
    */
   listProviders(): readonly ProviderInfo[] {
     return this.candidates().map(({ info }) => info);
   }
 
   /**
-   * Opens an interface adapter (dat_ia_open, dat_ia_openv) by name, or of a provider at hand. Of
-   * several lines of dat.conf that fit, the next is tried when the library of one does not load.
+   * Opens an interface adapter (dat_ia_open, dat_ia_openv) by name, or of a configured provider. If
+   * several lines of dat.conf match, the next is tried when the library of one does not load.
    * @throws DatError DAT_PROVIDER_NOT_FOUND, whose subtype tells a name, a major or minor version
    * and a thread safety that are not there apart; DAT_INVALID_STATE when the device is open with
    * other modules; DAT_MODEL_NOT_SUPPORTED; whatever opening the device gave
@@ -233,7 +233,7 @@ export class Registry {
     return [...registered, ...lines];
   }
 
-  /** A line that was skipped may be the one that is looked for. */
+  /** The requested line may be one that was skipped. */
   private hint(): string | undefined {
     const [first] = this.datConfErrors;
     if (first === undefined) return undefined;
@@ -261,7 +261,7 @@ export function createRegistry(options: RegistryOptions = {}): Registry {
   return new Registry(options);
 }
 
-/** Opens an interface adapter of a configured provider, without a registry of one's own. */
+/** Opens an interface adapter of a configured provider, without creating a registry. */
 export async function openIa(
   provider: ConfiguredPlugin<'provider'>,
   options: OpenIaOptions = {},

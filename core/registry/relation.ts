@@ -4,7 +4,7 @@ import type { ProviderInstance } from '../spi/index.js';
 /** CONFLICTING: the two providers do not agree. */
 export type ProviderRelation = 'FALSE' | 'TRUE' | 'UNKNOWN' | 'CONFLICTING';
 
-/** Asks both sides; one device is related to itself. */
+/** Asks both providers; a device is related to itself. */
 export function relationOf(one: ProviderInstance, other: ProviderInstance): ProviderRelation {
   if (one.deviceKey === other.deviceKey) return 'TRUE';
   const answers = [one.relatedTo?.(other), other.relatedTo?.(one)];

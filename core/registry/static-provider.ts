@@ -1,4 +1,4 @@
-/** A line of dat.conf as a provider: its module is loaded when it is first opened. */
+/** A line of dat.conf as a provider: its module is loaded on first opening. */
 import { show } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
 import { type ConfiguredPlugin, type DatProviderInit } from '../spi/index.js';
@@ -7,8 +7,8 @@ import type { DatConfEntry } from './dat-conf.js';
 import type { ProviderInfo } from './provider-info.js';
 
 /**
- * Loads a provider's module: what `import()` of the library gives. Files and packages are not
- * reached from here.
+ * Loads a provider's module: returns the result of `import()` of the library. This file does not
+ * touch files or packages itself.
  * @param libPath as the line has it
  */
 export type ProviderLoader = (libPath: string) => Promise<unknown>;
@@ -20,7 +20,7 @@ export class StaticProvider {
   constructor(
     private readonly entry: DatConfEntry,
     private readonly load: ProviderLoader,
-    /** The error for ia_params that the provider refuses; default: as for one that is not there. */
+    /** The error for ia_params that the provider refuses; default: as for a missing provider. */
     private readonly refused?: (message: string, cause: unknown) => DatError,
   ) {
     const { iaName, versionMajor, versionMinor, isThreadSafe, libPath, iaParams } = entry;
@@ -29,7 +29,7 @@ export class StaticProvider {
   }
 
   /**
-   * The provider, configured; loaded once, and again after a failure.
+   * The configured provider; loaded once, and again after a failure.
    * @throws DatError DAT_PROVIDER_NOT_FOUND with the step that failed
    */
   plugin(): Promise<ConfiguredPlugin<'provider'>> {

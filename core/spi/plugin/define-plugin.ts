@@ -1,6 +1,7 @@
 /**
- * Plugins: providers and modules say what they are, which SDK they were written for, what they need
- * and what they give. All of it is checked when they are registered, before anything opens.
+ * Plugins: providers and modules declare their kind, the SDK version they need, and the
+ * capabilities that they require and provide. All of it is checked when they are registered, before
+ * anything opens.
  */
 import { DatError } from '../../errors/dat/dat-error.js';
 import {
@@ -38,16 +39,16 @@ export interface ModuleTypes {
   cm: CmModule;
   mad: MadModule;
   xrc: XrcModule;
-  /** Over a provider's device, which only a provider makes. */
+  /** Wraps a provider's device, which only a provider creates. */
   device: Device;
-  /** Over the packet port of a provider that has one. */
+  /** Wraps the packet port of a provider that has one. */
   port: PacketPort;
 }
 
 export type ModuleKind = keyof ModuleTypes;
 export type PluginKind = ModuleKind | 'provider';
 
-/** Where a module of each kind stands in a device. */
+/** Token of a module of each kind in a device. */
 export const MODULE_TOKENS: { readonly [K in ModuleKind]: Token<ModuleTypes[K]> } = {
   cm: CM,
   mad: MAD,
@@ -60,12 +61,12 @@ export interface PluginMeta<K extends PluginKind = PluginKind> {
   /** Lower-case letters, digits and dashes; unique among the registered plugins of its kind. */
   readonly name: string;
   readonly kind: K;
-  /** The SDK it needs at least, as `major.minor`: the same major, a minor not above ours. */
+  /** The SDK version that it needs at least, `major.minor`: same major, a minor not above ours. */
   readonly sdkVersion: string;
   /**
-   * Capabilities that another plugin or the provider must give: those of `CAPABILITIES`, or of the
-   * author's own, with a prefix: "acme:trace". The protocol modules that it injects need not be
-   * named again: they are added.
+   * Capabilities that another plugin or the provider must provide: those of `CAPABILITIES`, or the
+   * author's own, with a prefix: "acme:trace". The protocol modules that it injects are added
+   * automatically.
    */
   readonly requires: readonly string[];
   readonly provides: readonly string[];
@@ -103,8 +104,8 @@ export interface ProviderInstance {
   readonly deviceKey: string;
   /**
    * Opens the device and binds CLOCK, TIMERS, RANDOM, SCHEDULER, PROCESS_HOLD, DEVICE and the
-   * modules; LOGGER is bound. A provider that has a PACKET_PORT binds it, and makes its device of
-   * the one that it is given. On failure nothing stays open.
+   * modules; LOGGER is bound. A provider that has a PACKET_PORT binds it, and creates its device
+   * with the injected one. On failure nothing stays open.
    * @throws SpiError
    */
   open(registrar: Registrar, logger: Logger): Promise<void>;
@@ -115,7 +116,7 @@ export interface ProviderInstance {
   relatedTo?(other: ProviderInstance): boolean | undefined;
 }
 
-/** A plugin is called with its options and gives what is registered or opened. */
+/** A plugin: call it with its options, and register or open the result. */
 export interface Plugin<K extends PluginKind = PluginKind, Options = unknown> {
   /**
    * @throws DatError DAT_INVALID_PARAMETER, which names the plugin, the option, its value and what
@@ -148,9 +149,9 @@ export type ConfiguredPlugin<K extends PluginKind = PluginKind> = K extends Modu
   : ConfiguredProvider;
 
 /**
- * A provider is made of its options. A module is made of what it injects and its options, once for
- * each device. What `create` returns is looked at at once: a provider's instance when the plugin is
- * called, a module when its device opens.
+ * Defines a plugin. A provider is created from its options. A module is created from its
+ * dependencies and its options, once for each device. The result of `create` is checked
+ * immediately: a provider's instance when the plugin is called, a module when its device opens.
  * @throws TypeError when the metadata is malformed: the message names the field and its value
  */
 export function definePlugin<Options>(
@@ -172,7 +173,7 @@ export function definePlugin(
   const meta = Object.freeze({ ...rest, requires: requirementsOf(given) });
   const call = create as (...values: unknown[]) => unknown;
   const configure = (options: unknown): unknown => {
-    // Without any, the first that is needed is asked for.
+    // Without any options, the error names the first required one.
     if (table !== undefined)
       checkOptions(options === undefined ? {} : (options as object), table, refusing(meta.name));
     const what =
@@ -252,8 +253,8 @@ export function titleOf(meta: PluginMeta): string {
 }
 
 /**
- * The provider with modules of its devices replaced or wrapped, one over the other from below.
- * Modules given to `openIa` stand over them.
+ * The provider with modules of its devices replaced or wrapped, one over the other, innermost
+ * first. Modules given to `openIa` wrap them.
  * @throws DatError DAT_INVALID_PARAMETER for what is no configured provider, or module
  */
 export function withModules(
@@ -266,12 +267,12 @@ export function withModules(
   return Object.freeze({ ...provider, modules: [...provider.modules, ...modules] });
 }
 
-/** True for what a plugin of this SDK (any copy of it) returned. */
+/** True for the result of a plugin of this SDK (any copy of it). */
 export function isConfiguredPlugin(value: unknown): value is ConfiguredPlugin {
   return typeof value === 'object' && value !== null && BRAND in value;
 }
 
-/** A provider that its plugin has made of its options. */
+/** A provider and its options. */
 export const PROVIDER = kindOf<ConfiguredProvider>(
   'a configured provider, as mock({ fabric, address }) is',
   (value) => isConfiguredPlugin(value) && value.meta.kind === 'provider',
@@ -283,7 +284,7 @@ const MODULE = kindOf<ConfiguredModule>(
 
 const KINDS: readonly string[] = ['provider', ...Object.keys(MODULE_TOKENS)];
 
-/** Modules whose kinds are capabilities; a device there always is, and a port is a provider's. */
+/** Modules whose kinds are capabilities. Every device has a device; a port is a provider's. */
 const PROTOCOLS = ['cm', 'mad', 'xrc'] as const;
 
 function requirementsOf(meta: PluginMeta & { readonly inject?: Inject }): readonly string[] {
@@ -346,7 +347,7 @@ function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
   }
 }
 
-/** Why this SDK cannot take the plugin, and what helps; or undefined if it can. */
+/** The reason why this SDK refuses the plugin, with advice; undefined if it accepts it. */
 export function sdkMismatch(
   meta: PluginMeta,
 ): { readonly message: string; readonly hint: string } | undefined {

@@ -1,6 +1,6 @@
 /**
- * The ia_params field of dat.conf as our providers write it: words for the device and its port, as
- * OpenFabrics has them, then `name=value` options.
+ * The ia_params field of dat.conf in our providers' format: words for the device and its port, as
+ * in OpenFabrics' entries, then `name=value` options.
  */
 import { checkValue, kindOf, show, withNearest } from '../checks/index.js';
 import { einval } from '../errors/einval.js';
@@ -26,7 +26,7 @@ export function readIaParams<const Name extends string>(
 ): IaParams<Name> {
   checkValue('ia_params', iaParams, STRING, einval);
   const words: string[] = [];
-  // Without a prototype, from which a name that is not given would be read.
+  // Without a prototype, whose members would be read for absent names.
   const options = Object.create(null) as Partial<Record<string, string>>;
   for (const item of iaParams.split(/\s+/).filter(Boolean)) {
     const [, name, value] = /^([A-Za-z]\w*)=(.*)$/.exec(item) ?? [];
@@ -46,7 +46,7 @@ export function readIaParams<const Name extends string>(
   return { words, options: Object.freeze(options) };
 }
 
-/** The integer that an option holds; undefined when it is not given. */
+/** The integer value of an option; undefined when it is not given. */
 export function integerOption<Name extends string>(
   params: IaParams<Name>,
   name: NoInfer<Name>,

@@ -22,7 +22,7 @@ export type Injected<I extends Inject> = {
       : never;
 };
 
-/** A part of a device, and what it is made of. */
+/** A part of a device, and its dependencies. */
 export interface Part<T> {
   readonly inject: Inject;
   readonly make: (deps: never) => T;
@@ -43,11 +43,11 @@ export interface Registrar {
    * `openIa`).
    */
   bind<T>(token: Token<T>, part: Part<T> | (() => T)): void;
-  /** Done once, when the device has been opened. */
+  /** Runs once, when the device has been opened. */
   onOpen(part: Part<void>): void;
 }
 
-/** The token, and whether there must be something. */
+/** The token, and whether it must be bound. */
 export function needOf(spec: Inject[string]): {
   readonly token: Token<unknown>;
   readonly isRequired: boolean;

@@ -1,10 +1,10 @@
-/** A logger as winston and most others have it. The default one is silent. */
+/** A logger with the methods of winston and most others. The default one is silent. */
 export interface Logger {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
   warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
-  /** Asked before a costly message is put together (API tracing). */
+  /** Call it before building a costly message (API tracing). */
   isDebugEnabled(): boolean;
   /** A logger that adds these fields to every message. */
   child(fields: Readonly<Record<string, unknown>>): Logger;
@@ -12,7 +12,7 @@ export interface Logger {
 
 const nothing = (): void => undefined;
 
-/** Says nothing and costs nothing. */
+/** A silent logger, at no cost. */
 export const silentLogger: Logger = {
   debug: nothing,
   info: nothing,

@@ -14,7 +14,7 @@ export interface ProviderInitInfo {
 }
 
 /**
- * @param iaParams the line's seventh field; `readIaParams` takes it apart
+ * @param iaParams the line's seventh field; `readIaParams` parses it
  * @throws SpiError('EINVAL') that names the parameter and what it may be
  */
 export type DatProviderInit = (

@@ -1,5 +1,5 @@
 /**
- * Injection tokens: what a device's container holds. `Symbol.for`, so that two copies of us agree.
+ * Injection tokens of a device's container. `Symbol.for`, so that two copies of us agree.
  */
 import type { Clock, ProcessHold, Random, Scheduler } from '../time/clock.js';
 import type { CmModule } from '../modules/cm.js';
@@ -11,10 +11,10 @@ import type { Timers } from '../time/timers.js';
 import type { XrcModule } from '../modules/xrc.js';
 
 declare const TYPE: unique symbol;
-/** A symbol that knows the type it stands for. */
+/** A symbol with the type of its value. */
 export type Token<T> = symbol & { readonly [TYPE]?: T };
 
-/** A plugin's own token has the plugin's name and a slash in front, so that no two are alike. */
+/** A plugin's own token begins with the plugin's name and a slash, so that all are different. */
 export const token = <T>(name: string): Token<T> => Symbol.for(`dapl:${name}`);
 
 export const CLOCK = token<Clock>('clock');

@@ -2,7 +2,7 @@
 import type { Gid } from '../wire/address.js';
 import type { PacketPort, PacketPortCounters, PacketPortHandlers } from './packet-port.js';
 
-/** A packet port that does everything through another one; it has what that one has. */
+/** A packet port that forwards everything to another one, and has the same members. */
 export class ForwardingPort implements PacketPort {
   readonly gids: readonly Gid[];
   readonly mtuBytes: number;
@@ -26,8 +26,8 @@ export class ForwardingPort implements PacketPort {
   readonly meet?: NonNullable<PacketPort['meet']>;
 
   /**
-   * @param channels false for what looks into packets: those through shared memory have their
-   * payload elsewhere, so connections keep to datagrams
+   * @param channels false for a wrapper that reads packets: those through shared memory have their
+   * payload in other memory, so connections use datagrams only
    */
   constructor(
     protected readonly port: PacketPort,

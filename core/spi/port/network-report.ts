@@ -9,9 +9,9 @@ import { type Gid, ipFromGid, isIpv4Gid } from '../wire/address.js';
 export type NetworkReport =
   /** ICMP: nothing listens at the UDP port (RFC 792 type 3 code 3, RFC 4443 type 1 code 4). */
   | { readonly type: 'port-unreachable'; readonly gid: Gid }
-  /** ICMP: no way to the host; by RFC 1122, 4.2.3.9, this may pass. */
+  /** ICMP: the host is unreachable; by RFC 1122, 4.2.3.9, this may be temporary. */
   | { readonly type: 'unreachable'; readonly gid: Gid }
-  /** ICMP: a router says that it carries no IP packets longer than `mtuBytes`. */
+  /** ICMP: a router cannot forward IP packets longer than `mtuBytes`. */
   | { readonly type: 'too-big'; readonly gid: Gid; readonly mtuBytes: number }
   /** The own system refused an IP packet of `packetBytes`: its link carries `mtuBytes` (0: ?). */
   | {
@@ -23,15 +23,14 @@ export type NetworkReport =
   /** The own system refused a packet for another reason: ENETUNREACH, EPERM, ENOBUFS ... */
   | { readonly type: 'refused'; readonly gid: Gid; readonly code: string }
   /**
-   * No hint but a fact: what a path of the port's goes through is there no more, such as memory
-   * that was shared or a stream, for the peer's process or device is gone, or has written there
-   * what cannot be.
+   * A fact, not a hint: a path of the port has lost its transport, such as shared memory or a
+   * stream. The peer's process or device is gone, or has written something invalid there.
    */
   | { readonly type: 'peer-gone'; readonly gid: Gid; readonly path: number };
 
 export type NetworkReportType = NetworkReport['type'];
 
-/** By the number that a port and a flight log write for them. */
+/** By number, for ports and flight logs. */
 export const NETWORK_REPORT_TYPES: readonly NetworkReportType[] = [
   'port-unreachable',
   'unreachable',
@@ -41,7 +40,9 @@ export const NETWORK_REPORT_TYPES: readonly NetworkReportType[] = [
   'peer-gone',
 ];
 
-/** Why a system refuses a packet, by the number in flight records; the first stands for others. */
+/**
+ * Reasons of a system that refuses a packet, by number in flight records; the first means others.
+ */
 export const REFUSAL_CODES: readonly string[] = [
   'another error',
   'ENETUNREACH',
@@ -78,12 +79,12 @@ export function describeReport(report: NetworkReport): string {
   }
 }
 
-/** IP, UDP, the longest RoCE headers and the ICRC around the payload of a packet. */
+/** Bytes around the payload of a packet: IP, UDP, the longest RoCE headers and the ICRC. */
 function packetOverheadBytes(gid: Gid): number {
   return (isIpv4Gid(gid) ? 20 : 40) + 8 + 48 + 4;
 }
 
-/** A packet of RC with the path MTU's payload and the headers of a WRITE, as an IP packet. */
+/** Bytes of an IP packet of RC with a full path MTU and the headers of a WRITE. */
 export function longestPacketBytes(gid: Gid, mtuBytes: number): number {
   return (isIpv4Gid(gid) ? 20 : 40) + 8 + 28 + mtuBytes + 4;
 }

@@ -1,5 +1,5 @@
 /**
- * PacketPort: what moves RoCEv2 packets for the software HCA. Three calls on the hot path, each for
+ * PacketPort: transfers RoCEv2 packets for the software HCA. Three calls on the hot path, each for
  * a burst: `receive`, `place`, `send`; descriptors are words in preallocated arrays. The in-memory
  * port of mock, the dgram port and the native port pass one suite (test/port).
  */
@@ -10,31 +10,31 @@ import type { NetworkReport } from './network-report.js';
 export const RX = {
   /** Byte offset in `rxArena` of the BTH. */
   OFFSET: 0,
-  /** Bytes from the BTH to the end of the pad: the ICRC is verified and cut off. */
+  /** Bytes from the BTH to the end of the pad: the ICRC is verified and removed. */
   LENGTH: 1,
   /** RxFlags. */
   FLAGS: 2,
-  /** Index in `gids` of the address the packet came to, or GROUP_BIT and a group's number. */
+  /** Index in `gids` of the destination address, or GROUP_BIT and a group's number. */
   LOCAL_GID_INDEX: 3,
   /** Source GID as four big-endian words. */
   SOURCE_GID: 4,
   SOURCE_PORT: 8,
   /**
-   * 0 where the arena has the whole packet. Otherwise it has the first 48 bytes, and this, beyond
-   * its end, is what PLACE.SOURCE calls the first one: payload of up to 256
-   * bytes is always in the arena.
+   * 0 if the arena has the whole packet. Otherwise the arena has its first 48 bytes, and this is
+   * the PLACE.SOURCE of the first byte, beyond the arena's end. Payload of up to 256 bytes is
+   * always in the arena.
    */
   BODY: 9,
   WORDS: 16,
 } as const;
 
-/** In RX.LOCAL_GID_INDEX: the packet came to a multicast group. */
+/** In RX.LOCAL_GID_INDEX: the packet was sent to a multicast group. */
 export const GROUP_BIT = 0x80000000;
 
-/** RECOVERED_ID: the ICRC was checked with an IPv4 identification solved for, not seen. */
+/** RECOVERED_ID: the ICRC was checked with a computed IPv4 identification, not a received one. */
 export const RxFlags = { IPV6: 1, RECOVERED_ID: 2 } as const;
 
-/** Placement descriptor: payload of a received packet to registered memory. 6 words. */
+/** Placement descriptor: copies payload of a received packet to registered memory. 6 words. */
 export const PLACE = {
   /** Byte offset in `rxArena`; counted from RX.BODY where that is not 0. */
   SOURCE: 0,
@@ -47,8 +47,8 @@ export const PLACE = {
 } as const;
 
 /**
- * Packet to send: 16 words, of which the last 12 hold up to 48 bytes of headers from the BTH on.
- * Payload of a few words may stand behind the headers, and counts as such; it has no pad then.
+ * Packet to send: 16 words, of which the last 12 hold up to 48 bytes of headers from the BTH on. A
+ * payload of a few words may follow the headers, and counts as headers; it has no pad then.
  */
 export const TX = {
   PATH: 0,
@@ -62,8 +62,7 @@ export const TX = {
 } as const;
 
 /**
- * Payload segment of a packet to send: 4 words. Pad (BTH PadCnt zero bytes) and ICRC are the
- * port's.
+ * Payload segment of a packet to send: 4 words. The port adds pad (BTH PadCnt zero bytes) and ICRC.
  */
 export const TX_SEGMENT = { REGION: 0, OFFSET_LO: 1, OFFSET_HI: 2, LENGTH: 3, WORDS: 4 } as const;
 
@@ -74,34 +73,34 @@ export const COPIED_PAYLOAD_BYTES = 4096;
 export const PORT_COUNTERS = [
   'receivedPackets',
   'sentPackets',
-  /** Datagrams too short, too long or misshapen to hold a BTH and an ICRC. */
+  /** Datagrams too short, too long or malformed to hold a BTH and an ICRC. */
   'malformed',
   'badIcrc',
-  /** IPv4 packets accepted with a recovered identification. */
+  /** IPv4 packets accepted with a computed identification. */
   'recoveredId',
   /** Packets that the system refused to send (not those left for a later call). */
   'sendErrors',
   /** Those of the send errors that were longer than the own link carries (EMSGSIZE). */
   'tooLong',
-  /** ICMP that a port, a host or a network cannot be reached: hints, forged ones among them. */
+  /** ICMP that a port, a host or a network is unreachable: hints, possibly forged. */
   'icmpUnreachable',
-  /** ICMP that packets are too big for a router on the way: hints too, never obeyed. */
+  /** ICMP that packets are too big for a router on the path: also hints, never obeyed. */
   'icmpTooBig',
 ] as const;
 
 export type PacketPortCounters = Record<(typeof PORT_COUNTERS)[number], number>;
 
-/** All of them, at 0. */
+/** All counters, at 0. */
 export function newPortCounters(): PacketPortCounters {
   return Object.fromEntries(PORT_COUNTERS.map((name) => [name, 0])) as PacketPortCounters;
 }
 
-/** Another device, as the CM knows it by its REQ. */
+/** Another device, as its REQ describes it. */
 export interface PeerDevice {
-  /** Its node GUID, with what it offers (peer-agreement.ts). */
+  /** Its node GUID, with its offers (peer-agreement.ts). */
   readonly guid: bigint;
   readonly gid: Gid;
-  /** The UDP port that its packets come from. */
+  /** The source UDP port of its packets. */
   readonly udpPort: number;
   /** The process among those that share the device; absent for a device that is not shared. */
   readonly slot?: number;
@@ -112,16 +111,16 @@ export interface PacketPort {
   readonly gids: readonly Gid[];
   /** Largest RoCE path MTU of the link, in bytes: 256 to 4096. */
   readonly mtuBytes: number;
-  /** LOCAL_MTU_BYTES when packets to every peer that can be reached may be so long. */
+  /** LOCAL_MTU_BYTES if packets to every reachable peer may be so long. */
   readonly localMtuBytes?: number;
-  /** CHANNEL_MTU_BYTES where paths for so long packets may be added. */
+  /** CHANNEL_MTU_BYTES if paths for so long packets may be added. */
   readonly channelMtuBytes?: number;
   readonly counters: PacketPortCounters;
 
   /**
-   * Bytes of received packets; valid from `receive` until the next one. At least 48 of headers and
-   * the longest payload: `mtuBytes`, or `localMtuBytes`. A port with less than the least of any of
-   * these arrays is refused when its device opens.
+   * Bytes of received packets; valid until the next `receive`. At least 48 of headers and the
+   * longest payload: `mtuBytes`, or `localMtuBytes`. A device refuses to open with a port whose
+   * arrays are below these minimums.
    */
   readonly rxArena: Uint8Array;
   /** `RX.WORDS` words per packet of the last `receive`: 1 packet at least. */
@@ -137,34 +136,33 @@ export interface PacketPort {
   readonly txSegments: Uint32Array;
 
   /**
-   * The device's clock, in microseconds: word 0 is what CLOCK showed at the last `receive` or
-   * `readClock`. It spares the driver's own, whose every reading allocates a number.
+   * The device's clock, in microseconds: word 0 is CLOCK's time at the last `receive` or
+   * `readClock`. It saves readings of the driver's own clock, each of which allocates a number.
    */
   readonly clockUs?: Float64Array;
   readClock?(): void;
 
   /**
-   * The HCA places nothing more of the last `receive`: to be called once behind a burst in which
-   * RX.BODY was not always 0. The sender of such a packet waits for that where its memory goes.
+   * The HCA places nothing more of the last `receive`. Call it once after a burst in which RX.BODY
+   * was not always 0: the sender of such a packet waits for that before it reuses its memory.
    */
   release?(): void;
   /**
-   * Payload of SEND and WRITE that went to a queue pair by a path, was not copied and has not been
-   * taken in yet, never will be: those packets are lost. To be called before the memory of requests
-   * is given back that have not been acknowledged. Absent where what has changed is found by its
-   * ICRC.
+   * Cancels payload of SEND and WRITE that a path to this queue pair holds by reference and has not
+   * processed yet: those packets are lost. Call it before the memory of unacknowledged requests is
+   * given back. Absent if the ICRC detects changed payload.
    */
   withdraw?(path: number, destinationQpn: number): void;
 
-  /** Takes in waiting packets without blocking. Only packets whose ICRC is right are counted. */
+  /** Receives waiting packets without blocking. Only packets with a correct ICRC are counted. */
   receive(): number;
-  /** Copies the first `count` placements, in order. The caller has made every check. */
+  /** Copies the first `count` placements, in order. The caller has checked everything. */
   place(count: number): void;
   /**
-   * Sends packets `from` to `to` - 1, in order for each path. Longer payload of RC than
-   * COPIED_PAYLOAD_BYTES that lies in one segment may be taken from its memory as late as the peer
-   * reads it; what has changed by then fails its ICRC. In several segments it is copied. Returns
-   * the index of the first one not taken (`to` if all were): the caller offers the rest again after
+   * Sends packets `from` to `to` - 1, in order for each path. RC payload longer than
+   * COPIED_PAYLOAD_BYTES in one segment may be read from its memory as late as the peer reads it;
+   * if it has changed by then, its ICRC fails. Payload in several segments is copied. Returns the
+   * index of the first packet not sent (`to` if all were): the caller offers the rest again after
    * `onWritable`.
    */
   send(from: number, to: number): number;
@@ -176,9 +174,9 @@ export interface PacketPort {
   addRegion(memory: ArrayBufferLike, byteOffset: number, byteLength: number): number;
   removeRegion(region: number): void;
   /**
-   * A destination. Paths are counted: the same arguments give the same number.
-   * @param mtuBytes CHANNEL_MTU_BYTES for one through shared memory; others are all the same
-   * @param destinationQpn says whose memory, where processes share the device there
+   * Adds a path. Paths are counted: equal arguments give the same number.
+   * @param mtuBytes CHANNEL_MTU_BYTES for one through shared memory; all other values are equal
+   * @param destinationQpn names the process, if processes share the device there
    * @throws RangeError when no local address can reach the GID (wrong address family), when no
    * memory is shared with it, and when `localGidIndex` is none
    * @throws SpiError('ENETUNREACH') to a multicast group that no route leads to
@@ -187,8 +185,8 @@ export interface PacketPort {
   removePath(path: number): void;
 
   /**
-   * Joins a multicast group at a local address of its family: what is sent to it arrives from now
-   * on. Absent where a port cannot.
+   * Joins a multicast group at a local address of its family: packets to it arrive from now on.
+   * Absent if a port cannot.
    * @returns a number below GROUP_BIT, of this group until it is left
    * @throws SpiError that names the group: EADDRINUSE, another program has its UDP port and shares
    * it with none; EADDRNOTAVAIL, no interface has the address any more; ENOMEM; EPERM
@@ -197,30 +195,30 @@ export interface PacketPort {
   leaveGroup?(group: number): void;
 
   /**
-   * Keeps a datagram that leaves when a signal ends the process by its default action, without
-   * JavaScript. Absent where a port cannot.
+   * Stores a datagram that is sent when a signal ends the process by its default action, without
+   * JavaScript. Absent if a port cannot.
    * @param packet from the BTH to the pad: at most 512 bytes, of which those behind the 72nd are 0
-   * @returns a number to drop it by; it is dropped with the port at the latest
+   * @returns a number to remove it by; it is removed with the port at the latest
    * @throws RangeError
    */
   keepParting?(path: number, packet: Uint8Array): number;
   dropParting?(parting: number): void;
 
   /**
-   * Lets devices of this host find this one, by its node GUID. Absent, as `meet`, where a port has
-   * no other way than the network.
-   * @returns whether they can: then the device offers CHANNEL (peer-agreement.ts)
+   * Lets devices of this host find this one, by its node GUID. Absent, like `meet`, if a port has
+   * only the network.
+   * @returns true if they can: then the device offers CHANNEL (peer-agreement.ts)
    */
   listen?(nodeGuid: bigint): boolean;
   /**
-   * Makes a channel to a device that offers CHANNEL, unless there is one. There is none to the
+   * Opens a channel to a device that offers CHANNEL, unless there is one. There is none to the
    * process itself.
-   * @param done told once, within a second or so; from inside this call where it is known: whether
-   * there is one now
+   * @param done called once, within a second or so, with true if there is a channel now; from
+   * inside this call if that is known
    */
   meet?(peer: PeerDevice, done: (met: boolean) => void): void;
 
-  /** The driver's interest; a handler is never called from inside a port call. */
+  /** Sets the driver's handlers; they are never called from inside a port call. */
   watch(handlers: PacketPortHandlers): void;
   /** Sets whether waiting for packets keeps the process alive. */
   setProcessHold(alive: boolean): void;

@@ -1,6 +1,6 @@
 /**
- * Time and chance are injected: nothing in core, in the modules or in the software HCA reads a
- * clock or makes a random number of its own.
+ * Injected time and randomness: core, the modules and the software HCA never read a clock or make
+ * random numbers themselves.
  */
 
 /** Monotonic time in microseconds from an arbitrary origin, possibly fractional. */
@@ -15,9 +15,9 @@ export interface Random {
 }
 
 /**
- * Runs a task once, after the present call stack has unwound: at the end of the driver's pump that
- * is under way, or of the next one, in the order in which tasks were given. Consumer code (upcalls,
- * subscribers, promise settlement) starts only from here.
+ * Runs a task once, after the present call stack has unwound: at the end of the current pump of the
+ * driver, or of the next one, in the order of the calls. Consumer code (upcalls, subscribers,
+ * promise settlement) starts only from here.
  */
 export interface Scheduler {
   defer(task: () => void): void;

@@ -4,13 +4,13 @@
  */
 import type { ProcessHold } from './clock.js';
 
-/** Bits: it has a reason to keep the process alive; it is not to. */
+/** Bits: it has a reason to keep the process alive; it must not. */
 export const HOLD = { ENGAGED: 1, UNREF: 2 } as const;
 
 /**
- * Sets or clears a bit of a hold; the process hears of it where that makes a difference.
+ * Sets or clears a bit of a hold, and updates the process if that makes a difference.
  * @param hold bits of HOLD; 0 at first
- * @returns the bits from now on
+ * @returns the new bits
  */
 export function changeHold(
   processHold: ProcessHold,

@@ -8,26 +8,26 @@ import type { TimerEntry, Timers } from './timers.js';
 const TICK_US = 16;
 const SLOT_BITS = 6;
 const SLOTS = 1 << SLOT_BITS;
-/** 16 us * 64^8 is 142 years; what is further away (Infinity) waits in the last slot. */
+/** 16 us * 64^8 is 142 years; later timers (Infinity) wait in the last slot. */
 const LEVELS = 8;
-/** Slot of a timer that is due and waits for its turn within `advance`. */
+/** Slot of a timer that is due and waits within `advance`. */
 const DUE = LEVELS * SLOTS;
 const SPAN = Array.from({ length: LEVELS + 1 }, (_, level) => SLOTS ** level);
-/** So many timers of a slot are looked at for an exact deadline; beyond, its start is the bound. */
+/** Timers of a slot searched for an exact deadline; with more, the slot's start is the bound. */
 const EXACT_LIMIT = 64;
 
 export class TimerWheel implements Timers {
   private readonly heads: (TimerEntry | null)[] = new Array<TimerEntry | null>(DUE + 1).fill(null);
   private readonly tails: (TimerEntry | null)[] = new Array<TimerEntry | null>(DUE + 1).fill(null);
-  /** Two words of occupied-slot bits a level. */
+  /** Two words of occupied-slot bits for each level. */
   private readonly occupied = new Uint32Array(LEVELS * 2);
   private tick: number;
-  /** No timer is due before this time: a look that is earlier can spare itself `advance`. */
+  /** No timer is due before this time: an earlier look need not call `advance`. */
   dueUs = Infinity;
   private activeCount = 0;
 
   /**
-   * @param nowUs the clock's present reading
+   * @param nowUs the clock's current reading
    * @param onStart called when a timer has been started: what wakes at `nextDeadlineUs` may have to
    * wake earlier
    */
@@ -57,8 +57,8 @@ export class TimerWheel implements Timers {
   }
 
   /**
-   * Runs, in order of their deadlines, the timers due at `nowUs`. What a handler starts runs at the
-   * next call at the earliest; what it stops does not run.
+   * Runs, in order of their deadlines, the timers due at `nowUs`. Timers that a handler starts run
+   * at the next call at the earliest; those that it stops do not run.
    * @returns the number of handlers run
    */
   advance(nowUs: number): number {
@@ -76,9 +76,9 @@ export class TimerWheel implements Timers {
   }
 
   /**
-   * No timer is due before this time; Infinity without timers. It is the earliest deadline itself
-   * unless very many timers are close together, and then less than their slot's width early: the
-   * look at that time (`advance`) spreads them.
+   * No timer is due before this time; Infinity without timers. It is the earliest deadline itself,
+   * or with very many timers close together less than their slot's width early: the `advance` at
+   * that time spreads them.
    */
   nextDeadlineUs(): number {
     this.dueUs = this.earliestUs();
@@ -103,7 +103,7 @@ export class TimerWheel implements Timers {
     return Infinity;
   }
 
-  /** Moves the wheel to `nowUs` and what is due to the DUE list. */
+  /** Moves the wheel to `nowUs` and due timers to the DUE list. */
   private collect(nowUs: number): void {
     const target = tickOf(nowUs);
     for (;;) {
@@ -119,7 +119,7 @@ export class TimerWheel implements Timers {
     if (target > this.tick) this.tick = target;
   }
 
-  /** Puts the timers of a slot of a higher level where they belong now. */
+  /** Moves the timers of a slot of a higher level to their present places. */
   private cascade(from: number): void {
     let timer = this.heads[from] as TimerEntry | null;
     this.heads[from] = null;
@@ -132,7 +132,7 @@ export class TimerWheel implements Timers {
     }
   }
 
-  /** Returns true when some timers of the slot are not due yet: nothing later is due either. */
+  /** Returns true if some timers of the slot are not due yet: then no later slot is due. */
   private takeDue(from: number, nowUs: number): boolean {
     let timer = this.heads[from] as TimerEntry | null;
     while (timer !== null) {

@@ -21,7 +21,7 @@ export abstract class TimerEntry {
   abstract expire(nowUs: number): void;
 }
 
-/** An embeddable timer. Make one per purpose and start it again and again. */
+/** An embeddable timer. Create one per purpose and restart it as needed. */
 export class Timer extends TimerEntry {
   /** @param onExpire see `expire` */
   constructor(private readonly onExpire: (nowUs: number) => void) {

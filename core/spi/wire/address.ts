@@ -1,7 +1,7 @@
 /**
- * GIDs and IP addresses. On RoCEv2 a GID is the IP address: IPv6 as it is, IPv4 as ::ffff:a.b.c.d
+ * GIDs and IP addresses. On RoCEv2 a GID is the IP address: IPv6 unchanged, IPv4 as ::ffff:a.b.c.d
  * (IBTA annex A17.4.5). Inside the SPI a GID is 16 bytes; on the packet path, four u32 in
- * big-endian reading.
+ * big-endian order.
  */
 import { show } from '../checks/index.js';
 
@@ -39,7 +39,7 @@ export function gidEquals(a: Gid, b: Gid): boolean {
 }
 
 /**
- * The GID of an IP address in text.
+ * The GID of an IP address as text.
  * @throws RangeError when the text is neither an IPv4 nor an IPv6 address
  */
 export function gidFromIp(text: string): Gid {
@@ -48,7 +48,7 @@ export function gidFromIp(text: string): Gid {
   return gid;
 }
 
-/** The IP address of a GID in text: dotted for IPv4-mapped ones, RFC 5952 otherwise. */
+/** The IP address of a GID as text: dotted for IPv4-mapped ones, RFC 5952 otherwise. */
 export function ipFromGid(gid: Gid): string {
   if (isIpv4Gid(gid)) return gid.subarray(12, 16).join('.');
   const groups: number[] = [];

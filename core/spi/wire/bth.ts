@@ -1,8 +1,8 @@
 /**
  * Base Transport Header, the first 12 bytes of every RoCEv2 UDP payload (IBTA 9.2).
  *
- * Every accessor takes a view and the offset of the header in it, and trusts that offset: call
- * `checkPacket` once on anything that came from the network, then read freely.
+ * Every accessor takes a view and the offset of the header in it, and trusts that offset. Call
+ * `checkPacket` once on every packet from the network, then read freely.
  */
 import { DEFAULT_PKEY } from './ib.js';
 import { lower24 } from './field.js';
@@ -17,11 +17,11 @@ export const BTH_FLAG = {
   solicited: 0x80,
   /** M (MigReq): hardware sends 1 ("migrated"), rdma_rxe 0; receivers ignore it. */
   migrated: 0x40,
-  /** AckReq, which is another byte's. */
+  /** AckReq, which is in another byte. */
   ackRequest: 0x100,
 } as const;
 
-/** Padding as a flag: what makes a payload a multiple of 4 bytes. */
+/** Padding as a flag: makes a payload a multiple of 4 bytes. */
 export function bthPad(payloadBytes: number): number {
   return (-payloadBytes & 3) << 4;
 }

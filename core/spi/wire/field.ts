@@ -1,4 +1,4 @@
-/** Readers of header fields: of a view, and the offset of the header in it, which they trust. */
+/** Readers of header fields: they trust the offset of the header in the view. */
 
 export type FieldReader = (view: DataView, offset: number) => number;
 

@@ -11,7 +11,7 @@ export interface GrhAddresses {
   readonly destination: Gid;
 }
 
-/** Source and destination of a received datagram, or undefined when no IP header is there. */
+/** Source and destination of a received datagram; undefined if there is no IP header. */
 export function grhAddresses(bytes: Uint8Array, at = 0): GrhAddresses | undefined {
   if (looksLikeIpv4(bytes, at)) {
     return {
@@ -23,7 +23,7 @@ export function grhAddresses(bytes: Uint8Array, at = 0): GrhAddresses | undefine
   return { source: bytes.slice(at + 8, at + 24), destination: bytes.slice(at + 24, at + 40) };
 }
 
-/** The undefined bytes may look like IPv6: then only a right IPv4 checksum decides for IPv4. */
+/** The undefined bytes may look like IPv6: then only a correct IPv4 checksum means IPv4. */
 function looksLikeIpv4(bytes: Uint8Array, at: number): boolean {
   if (versionAt(bytes, at + IPV4_AT) !== 4) return false;
   if (versionAt(bytes, at) !== 6) return true;
@@ -48,7 +48,7 @@ function mapped(bytes: Uint8Array, at: number): Gid {
   return gid;
 }
 
-/** Index of our address in the GID table; 0, the default source, if it has gone from there. */
+/** Index of our address in the GID table; 0, the default source, if it is no longer there. */
 export function localIndexOf(destination: Gid, gids: readonly Gid[]): number {
   return Math.max(
     0,

@@ -34,7 +34,7 @@ export const WrOpcode = {
 } as const;
 export type WrOpcode = (typeof WrOpcode)[keyof typeof WrOpcode];
 
-/** Send work request flags. INLINE: the payload stands in the entry, in place of the segments. */
+/** Send work request flags. INLINE: the entry holds the payload, in place of the segments. */
 export const WrFlags = { FENCE: 1, SIGNALED: 2, SOLICITED: 4, INLINE: 8 } as const;
 
 /** Completion opcodes. */
@@ -52,8 +52,8 @@ export const WcOpcode = {
 export type WcOpcode = (typeof WcOpcode)[keyof typeof WcOpcode];
 
 /**
- * Completion flags. SOLICITED is ours: the sender set the solicited event bit. Verbs do not tell,
- * so nothing may depend on it.
+ * Completion flags. SOLICITED is ours: the sender set the solicited event bit. Verbs does not
+ * report it, so nothing may depend on it.
  */
 export const WcFlags = { GRH: 1, WITH_IMM: 2, WITH_INV: 8, SOLICITED: 0x20 } as const;
 
@@ -123,14 +123,14 @@ export const PATH_MTU_BYTES: readonly number[] = [0, 256, 512, 1024, 2048, 4096]
 
 /**
  * Payload of a packet between two software HCAs of one host that have agreed on it: 14 pages.
- * Wherever they begin, they and two more for what stands before and behind are the 17 pieces of
- * memory that Linux lets a datagram have. Not a path MTU of IBTA: it has no code.
+ * Unaligned, they touch 15. With one piece before and one behind, that makes the 17 pieces of
+ * memory that Linux allows a datagram. Not a path MTU of IBTA: it has no code.
  */
 export const LOCAL_MTU_BYTES = 57344;
 
 /**
- * Payload of a packet that goes through memory which both devices have mapped: a message of up to
- * 1 MiB is one packet. No path MTU of IBTA either.
+ * Payload of a packet through memory which both devices have mapped: a message of up to 1 MiB is
+ * one packet. No path MTU of IBTA either.
  */
 export const CHANNEL_MTU_BYTES = 1 << 20;
 

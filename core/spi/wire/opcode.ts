@@ -95,7 +95,7 @@ export interface OpcodeInfo {
   readonly bits: number;
   /** Extension headers after the BTH, in wire order. */
   readonly headers: readonly HeaderName[];
-  /** BTH and extension headers in bytes; 0 for a code whose packets are dropped. */
+  /** Bytes of BTH and extension headers; 0 for a code whose packets are dropped. */
   readonly headerLength: number;
   readonly payload: Payload;
 }
@@ -177,7 +177,7 @@ const CNP = row(0x01, 'NOTIFICATION', op.congestionNotification, request | only,
 interface Transport {
   readonly name: TransportName;
   readonly rows: readonly Row[];
-  /** Headers that go before those of the row. */
+  /** Headers in front of those of the row. */
   readonly requestPrefix: readonly HeaderName[];
   readonly responsePrefix: readonly HeaderName[];
   /** A responder answers a reserved opcode: NAK invalid request (IBTA 9.7.5.2.5). */

@@ -1,5 +1,5 @@
 /**
- * Where things are in a packet, by opcode, as flat arrays for the hot path; and the one gate that
+ * The layout of a packet, by opcode, as flat arrays for the hot path; and the one check that
  * untrusted bytes pass before any accessor may read them.
  *
  * Header offsets count from the start of the BTH. 0 means that the opcode has no such header.
