@@ -275,7 +275,7 @@ export class Connection implements AsyncIterable<Message> {
 
   /**
    * Reads from memory that the peer has exposed.
-   * @param into bytes, which are written when all has come, and not at all after an error; or a
+   * @param into bytes, which are written when all have arrived, and not at all after an error; or a
    * segment, which the device writes itself
    * @throws FlowError, as a rejection: as `write`
    */

@@ -57,7 +57,7 @@ const OPTIONS = {
  * ends after the subscriber has left, is freed. Requests that have not been taken wait in the
  * dispatcher, whose `qlen` is the backlog; those of XRC initiators are rejected: take
  * `psp.requests$` for them. Leaving does not end the service point: that is `psp.free()`, with
- * which the stream completes when the handshakes under way have ended. Errors as `upcalls`.
+ * which the stream completes when the pending handshakes have ended. Errors as `upcalls`.
  * @param psp made without an EVD
  * @throws DatError DAT_INVALID_PARAMETER; DAT_INVALID_STATE when the requests go to an EVD of yours
  */
@@ -97,7 +97,7 @@ function bringsEndpoints(psp: ServicePoint): boolean {
   return psp instanceof Psp && psp.query().flags === PspFlags.PROVIDER;
 }
 
-/** Undefined if the request has not become a connection. */
+/** Accepts a request. Undefined if it has not become a connection. */
 async function accept(
   psp: ServicePoint,
   cr: Cr,

@@ -21,7 +21,7 @@ import { apart } from './run-outside-upcall.js';
 export interface UpcallsOptions {
   /**
    * ONE: one upcall at a time, as `concatMap`. MANY: up to `limit`, as `mergeMap`. NOTIFY: a call
-   * without an event when events have come, and the handler dequeues.
+   * without an event when events are queued, and the handler dequeues.
    */
   readonly policy: 'ONE' | 'MANY' | 'NOTIFY';
   /** MANY: upcalls at a time, 1 to 65536; default 16. */

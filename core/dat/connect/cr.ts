@@ -227,7 +227,7 @@ export class Cr extends Handle {
     try {
       this.request.reject({ reason, privateData });
     } catch (error) {
-      // The peer gave up first: nobody is left to answer.
+      // The peer gave up first: there is nothing left to answer.
       if (!isRequestGone(error)) throw toDatError(error, { operation });
     }
   }

@@ -292,7 +292,7 @@ export abstract class ServicePoint implements Callee {
     try {
       request.reject({ reason, privateData: new Uint8Array(0) });
     } catch (error) {
-      // The peer gave up first: nobody is left to answer.
+      // The peer gave up first: there is nothing left to answer.
       this.core.context.logger.debug('a request is gone', { error: String(error) });
     }
   }

@@ -28,7 +28,7 @@ export interface EpPorts {
   /** The current queues: a reset replaces them. */
   readonly queues: EpQueues;
   readonly events: EpEvents;
-  /** Queues an event on the connect EVD; behind the completion being taken in, unless `before`. */
+  /** Queues an event on the connect EVD; behind the completion being scanned, unless `before`. */
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void;
   /** Scans for completions now. */
   takeInCompletions(): void;

@@ -151,7 +151,7 @@ export class Lmr extends Handle {
    * Deregisters the memory (dat_lmr_free), which is the consumer's alone from then on.
    * @throws DatError DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE while posted requests use it:
    * a request counts until its completion (or that of a later signalled one of its queue) has been
-   * taken in, or its endpoint is reset or freed; and while windows are bound to it
+   * scanned, or its endpoint is reset or freed; and while windows are bound to it
    */
   free(): void {
     begin(this, 'lmr.free');

@@ -8,11 +8,11 @@
  * | MESSAGE ABANDON END  | a credit for messages | there is one                                  |
  * | CREDIT               | the reserved credit   | it is here, and credits are due to the peer   |
  *
- * Every frame carries the credits that have become free since the one before. A CREDIT frame goes
- * only where no other frame takes them along. It is never sent merely because a CREDIT frame has
- * come: that one is told of (`updates`) by the next frame, whichever it is, and the reserved credit
- * is back with that. So two sides that are idle stay idle, and two sides that are full never wait
- * for each other: a peer without credits has spent those of the last CREDIT frame, and told of it.
+ * Every frame carries the credits that have become free since the one before. A CREDIT frame is
+ * sent only if no other frame can carry them, and never merely because a CREDIT frame has arrived.
+ * The next frame of any kind reports that one (`updates`), which gives the reserved credit back. So
+ * two idle sides stay idle, and two full sides never wait for each other: a peer without credits
+ * has spent those of the last CREDIT frame, and has reported it.
  */
 import { assert, checkInteger } from '../../spi/checks/index.js';
 import { FRAME_KINDS, type FrameFields, type FrameKind } from './frame.js';

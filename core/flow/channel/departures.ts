@@ -12,12 +12,12 @@ export interface Departing {
 }
 
 /**
- * | stage     | is                               | when it is given up          |
+ * | stage     | meaning                          | when it is cancelled         |
  * | --------- | -------------------------------- | ---------------------------- |
- * | WAITING   | no frame of it has left          | it is taken out: VOID        |
- * | BEGUN     | some frames have left            | an ABANDON frame follows     |
- * | ABANDONED | given up, ABANDON is due         | it is already                |
- * | GONE      | all frames have left             | it will arrive all the same  |
+ * | WAITING   | no frame of it has been sent     | it is removed: VOID          |
+ * | BEGUN     | some frames have been sent       | an ABANDON frame follows     |
+ * | ABANDONED | cancelled, ABANDON is due        | it is already                |
+ * | GONE      | all frames have been sent        | it arrives nevertheless      |
  * | VOID      | nothing of it arrives            | it is already                |
  */
 export type DepartingStage = 'WAITING' | 'BEGUN' | 'ABANDONED' | 'GONE' | 'VOID';

@@ -34,8 +34,8 @@ export class Receiver {
   private isDropping = false;
 
   /**
-   * @param peerEnds what takers are told when the peer has said that no more messages come
-   * @param onPosted receives have been posted again: there may be credits to tell of
+   * @param peerEnds the error for takers when the peer has ended its messages
+   * @param onPosted receives have been posted again: there may be credits to report
    */
   constructor(
     host: WaitHost,
