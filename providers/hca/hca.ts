@@ -51,7 +51,7 @@ import { bthPkey } from '../../core/spi/wire/bth.js';
 const { ANSWER, LEAVE } = DOORBELL.actions;
 const MAX_BURSTS = LIMITS.MAX_BURSTS.value;
 
-/** Membership bit aside, the one partition of RoCE (wire facts 1.2). */
+/** Default P_Key without its membership bit: the only partition of RoCE. */
 const PKEY_BASE = 0x7fff;
 
 export interface HcaOptions {

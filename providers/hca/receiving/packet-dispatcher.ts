@@ -1,4 +1,4 @@
-/** From a received packet to its queue pair, in the order of checks of wire facts 1.9. */
+/** Finds the queue pair of a received packet. Checks in the same order as the kernel's rxe. */
 import {
   type DeviceShare,
   type Gid,
@@ -35,7 +35,7 @@ const DROP_OF_CHECK: Readonly<Record<number, DropReason>> = {
 
 const bit = (...states: readonly number[]): number =>
   states.reduce((mask, state) => mask | (1 << state), 0);
-/** States that take requests and responses (wire facts 1.9, 2.8). */
+/** States that accept requests and responses, as in the kernel's rxe. */
 const TAKES_REQUESTS = bit(QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE);
 const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
 

@@ -1,6 +1,6 @@
 /**
  * Recovers the IPv4 identification of a packet from its ICRC, for receivers that see only the UDP
- * payload (wire facts 1.7.4).
+ * payload.
  *
  * The ICRC covers the identification, and a CRC is linear: the ICRC received and the one computed
  * with identification 0 differ by the 16 bits of the true one, clocked through all bytes that

@@ -28,9 +28,10 @@ export class NamedReceives {
   constructor(private readonly target: XrcTarget) {}
 
   /**
-   * Turns to the queue that a packet names. The first packet of a message says which one it is for;
-   * the others must say the same. What does not exist, is no XRC queue or is of another domain is
-   * an XRC violation: an invalid request (wire facts 5.3); false then.
+   * Selects the queue that a packet names. The first packet of a message decides; the others must
+   * name the same queue.
+   * @returns false for an XRC violation, an invalid request (IBTA annex A14): the queue does not
+   * exist, is no XRC queue or belongs to another domain
    */
   select(rx: ReceivedPacket): boolean {
     const { target } = this;

@@ -1,13 +1,13 @@
 /**
- * Solving for the IPv4 identification, which a socket does not show, by the linearity of the CRC
- * (wire facts 1.7.4).
+ * Solves for the IPv4 identification, which a socket does not show, by the linearity of the CRC
+ * (providers/hca/wire/ip-id.ts).
  */
 import { CRC32_POLYNOMIAL } from '../../hca/wire/crc32.js';
 
 /**
- * Which IPv4 identifications a peer may be believed to have used (wire facts 1.7.4): the native
- * port's peer_table.cc in TypeScript. Solving alone leaves 2^16 acceptable ICRCs of 2^32; a peer
- * that has proved to number in a known way is held to it.
+ * IPv4 identifications that a peer may plausibly have used: the native port's peer_table.cc in
+ * TypeScript. Solving alone leaves 2^16 acceptable ICRCs of 2^32. A peer that has proved to number
+ * in a known way is held to it.
  */
 const PROVEN = 16;
 /** The most segments that a datagram can have: ours are numbered from 0. */
