@@ -44,7 +44,7 @@ import { UcQueuePair } from './uc/queue-pair.js';
 import { gsiPacket } from './ud/gsi-packet.js';
 import { UdQueuePair } from './ud/queue-pair.js';
 
-/** Which class makes a queue pair of which type. */
+/** The class for each type of queue pair. */
 type QueuePairClass = new (hca: Hca, qpn: number, init: QueuePairInit) => SoftQueuePair;
 
 const QUEUE_PAIR_CLASSES: ReadonlyMap<QpType, QueuePairClass> = new Map([
@@ -80,21 +80,21 @@ export interface DeviceDrive {
   progress(): boolean;
 }
 
-/** What a device has of its provider. */
+/** Calls that a provider adds to the device. */
 export interface DeviceHooks {
   /** The provider's own end: its timers. */
   readonly onClosed?: () => void;
-  /** Of a provider that can. */
+  /** Present if the provider supports them. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
   readonly shareMemory?: NonNullable<Device['shareMemory']>;
-  /** Of a provider whose port prefers some memory to other. */
+  /** Present if the provider's port prefers some memory to other memory. */
   readonly allocate?: Device['allocate'];
   /**
    * @internal of a device that processes share: a domain by a key, or undefined where it is
    * in-process
    */
   readonly openXrcDomain?: (hca: Hca, sharing: XrcSharing) => Promise<SoftXrcDomain | undefined>;
-  /** What the port counts, where that is more than PORT_COUNTERS. */
+  /** Counters of the port, if it has more than PORT_COUNTERS. */
   readonly portCounters?: readonly string[];
 }
 
@@ -243,7 +243,10 @@ export class HcaDevice implements Device {
     return this.hca.addressHandles.create(pd, addPath(this.hca.port, attributes, 'gid'));
   }
 
-  /** What a port needs of the path it takes at once. */
+  /**
+   * Hands the port a MAD to keep. The port reads the path during the call, so it is removed at
+   * once.
+   */
   private keepParting(mad: Uint8Array, to: AddressVector): number {
     this.checkOpen();
     const { port } = this.hca;
@@ -342,7 +345,7 @@ function isXrc(type: QpType): boolean {
   return type === QpType.XRC_INI || type === QpType.XRC_TGT;
 }
 
-/** What the device can keep, of what a peer of ours may agree to. */
+/** Agreements that the device can keep and offers to peers of our make. */
 function offersOfPort(port: PacketPort): number {
   const { LATE_ACK, ONE_PORT, LOCAL_MTU } = PEER_AGREEMENT;
   return LATE_ACK | ONE_PORT | (port.localMtuBytes === LOCAL_MTU_BYTES ? LOCAL_MTU : 0);

@@ -61,7 +61,7 @@ export class HcaDriver implements Scheduler {
   /** @internal what the event loop goes by, too */
   readonly pacer: Pacer;
   private readonly handlers = new HandlerPacer();
-  /** What the first round of the next pump would do has been done by `look`. */
+  /** `look` has already done the work of the first round of the next pump. */
   private ahead = false;
   private readonly logger: Logger;
 
@@ -103,7 +103,7 @@ export class HcaDriver implements Scheduler {
     this.hca.takeHanded(packet);
   }
 
-  /** What the port is to be told with `watch`; `wake` schedules a pump. */
+  /** Handlers for the port's `watch`; `wake` schedules a pump. */
   portHandlers(wake: () => void): PacketPortHandlers {
     return {
       onReadable: wake,
@@ -150,7 +150,7 @@ export class HcaDriver implements Scheduler {
     return this.hca.port.counters.sentPackets - this.hca.counters.acksSent;
   }
 
-  /** Of all completion queues. */
+  /** The total over all completion queues. */
   get completions(): number {
     return this.hca.counters.completions;
   }

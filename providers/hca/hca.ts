@@ -226,7 +226,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.transmit(decision === ANSWER || pacer.returns);
   }
 
-  /** Whether `transmit` has something to do. */
+  /** True if `transmit` has work to do. */
   get sendsWaiting(): boolean {
     return this.turns.waiting + this.tx.waiting > 0;
   }
@@ -267,7 +267,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     }
   }
 
-  /** Of packets to an address: one word for all of its connections. */
+  /** Passes a report about packets to an address to all connections with that address. */
   onReport(report: NetworkReport): void {
     for (const qp of [...this.peers.at(report.gid)]) qp.onReport(report);
     this.publish();
@@ -286,7 +286,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
     this.releases.add(() => this.port.removePath(path));
   }
 
-  /** Of a queue pair that ends: nothing is found in it any more. */
+  /** Releases the memory of a queue pair that ends: nothing is found in it any more. */
   releaseMemory(memory: QueuePairMemory): void {
     memory.end();
     this.releases.add(() => memory.free());

@@ -11,7 +11,7 @@ import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { countSharedReceives } from './reference-counts.js';
 
 export interface HostedReceives {
-  /** Of the process that made the queue, which has given out the number. */
+  /** The number given out by the process that made the queue. */
   readonly srqn: number;
   /** In memory that both have. */
   readonly receives: SharedReceiveRing;

@@ -1,4 +1,7 @@
-/** What a queue counts as a user of: from its making on (1) until it is destroyed (-1). */
+/**
+ * Counts references to completion queues, SRQs and domains: +1 when a user is made, -1 when it is
+ * destroyed.
+ */
 import { assert } from '../../core/spi/checks/index.js';
 import type { CompletionSource, SoftCompletionQueue } from './completions/completion-queue.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';

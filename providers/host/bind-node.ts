@@ -1,4 +1,4 @@
-/** What the node of a device is to the device's container: bound alike by all providers. */
+/** Binds the node of a device in the device's container, in the same way for all providers. */
 import {
   CLOCK,
   type Clock,

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/spi/index.js';
 /** Readings to find out how far two clocks are apart: one may be interrupted. */
 const READINGS = 8;
 
-/** What `process.hrtime` shows more than `performance.now`, in microseconds. */
+/** Difference between `process.hrtime` and `performance.now`, in microseconds. */
 export function clockOffsetUs(): number {
   let least = Infinity;
   for (let i = 0; i < READINGS; i++) {

@@ -14,7 +14,7 @@ const { END, LOOK } = CONVERSATION.actions;
 /** Its reactions are microtasks, at a third of what `queueMicrotask` costs. */
 const SETTLED = Promise.resolve();
 
-/** What is asked of Node, of virtual time, or of a test: each way to call a task later. */
+/** Ways to call a task later: those of Node, of virtual time, or of a test. */
 export interface LoopCalls {
   microtask(task: () => void): () => void;
   /** When all microtasks have run. */
@@ -27,7 +27,7 @@ export interface LoopCalls {
   ): Pick<RealTimer, 'arm' | 'close'> & Partial<Holding>;
 }
 
-/** Of what keeps a process alive. */
+/** Part of a device that can keep the process alive. */
 interface Holding {
   setProcessHold(alive: boolean): void;
 }
@@ -43,7 +43,7 @@ const NODE: LoopCalls = {
   timer: (clock, onDeadline, onEarly) => new RealTimer(clock, onDeadline, onEarly),
 };
 
-/** What is driven. */
+/** The device driven by the event loop. */
 export interface Driven {
   /**
    * Moves what can move, and runs handlers. True when there is more to do at once.
@@ -135,7 +135,7 @@ export class EventLoop {
     this.pump(false);
   };
 
-  /** Whether what is to come keeps the process alive. */
+  /** Sets whether future work keeps the process alive. */
   setProcessHold(alive: boolean): void {
     this.timer.setProcessHold?.(alive);
     this.nextTurn.setProcessHold?.(alive);

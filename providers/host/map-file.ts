@@ -3,7 +3,7 @@ import { constants } from 'node:buffer';
 import { fstatSync } from 'node:fs';
 import { type FileMapping, SpiError, type SpiErrorCode } from '../../core/spi/index.js';
 
-/** What an addon has of it. */
+/** The part of an addon that maps files. */
 export interface FileMapper {
   /**
    * @param lengthBytes 0 for the rest of the file
@@ -33,7 +33,10 @@ function checkViewable(bytes: number): void {
   );
 }
 
-/** Of what is no open file the mapper says why. */
+/**
+ * Bytes of the file from the offset on. For a descriptor that is not open, the mapper reports the
+ * error.
+ */
 function bytesBehind(fd: number, offsetBytes: number): number {
   try {
     return fstatSync(fd).size - offsetBytes;

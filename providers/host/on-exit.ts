@@ -1,7 +1,7 @@
 /**
- * What has to be done when the process, or the worker thread, exits: synchronously, since nothing
- * that is waited for comes any more. One listener of the process serves all devices: Node warns of
- * more than ten.
+ * Runs tasks when the process, or the worker thread, exits. They run synchronously, since nothing
+ * awaited completes then. One listener of the process serves all devices: Node warns of more than
+ * ten.
  */
 
 const tasks = new Set<() => void>();

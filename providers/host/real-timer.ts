@@ -38,7 +38,7 @@ export class RealTimer {
     else if (!this.turn.isPending && deadlineUs < this.timeoutDeadlineUs) this.schedule();
   }
 
-  /** Whether a deadline to come keeps the process alive. */
+  /** Sets whether a future deadline keeps the process alive. */
   setProcessHold(alive: boolean): void {
     this.processHold = alive;
     this.turn.setProcessHold(alive);

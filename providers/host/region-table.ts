@@ -52,7 +52,7 @@ export class RegionTable {
   }
 
   /**
-   * What a port does at `place`: moves payloads from its arena to their regions.
+   * Moves payloads from the arena to their regions, as a port does at `place`.
    * @param words of `count` placements
    * @throws RangeError for one that is out of bounds
    */

@@ -2,7 +2,7 @@
 import { constants } from 'node:buffer';
 import { SpiError, type SpiErrorCode } from '../../core/spi/index.js';
 
-/** What an addon has of it. */
+/** The part of an addon that shares memory. */
 export interface MemorySharer {
   /**
    * Memory that all callers of the user share by the name: new, and zeros, for the first one.
@@ -12,7 +12,7 @@ export interface MemorySharer {
   shareMemory(name: string, lengthBytes: number): ArrayBuffer;
 }
 
-/** What there is no code of the SPI for. */
+/** Substitutes for error codes that the SPI does not have. */
 const CODES: Readonly<Record<string, SpiErrorCode>> = { EPROTO: 'EIO', EMFILE: 'ENOMEM' };
 
 /** @throws SpiError as `Device.shareMemory` says */

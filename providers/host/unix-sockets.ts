@@ -20,7 +20,7 @@ export interface UnixIdentity {
   /** 0 for a process of another PID namespace. */
   readonly pid: number;
   readonly uid: number;
-  /** Of our effective user; never for users that are not mapped into our namespace. */
+  /** True for our effective user; never for users that are not mapped into our namespace. */
   readonly isOwnUser: boolean;
 }
 
@@ -42,7 +42,7 @@ export interface UnixSocket {
    * or the thread's end, which a worker comes to at any moment when it is terminated.
    */
   take(): UnixMessage | undefined | null;
-  /** Of the process that connected or listened, as the system vouches. */
+  /** Identity of the process that connected or listened, as the system reports it. */
   identity(): UnixIdentity;
   /** Called from the event loop while something waits, or the end. */
   watch(onReadable: () => void): void;
@@ -57,7 +57,10 @@ export interface UnixListener {
   close(): void;
 }
 
-/** What an addon has of it. A name has 1 to 107 bytes, and belongs to a network namespace. */
+/**
+ * The part of an addon for Unix sockets. A name has 1 to 107 bytes, and belongs to a network
+ * namespace.
+ */
 export interface UnixSockets {
   /** @throws Error with `code` EADDRINUSE and others of bind(2) */
   listenUnix(name: string, backlog: number): UnixListener;

@@ -1,4 +1,4 @@
-/** What a provider over a packet port binds: the port, its node, and the modules over them. */
+/** Bindings of a provider over a packet port: the port, its node, and the modules over them. */
 import {
   CM,
   type Clock,

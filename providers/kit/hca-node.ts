@@ -32,7 +32,7 @@ const GOODBYES_US = 500_000;
 const LAST_SENDS_US = 500_000;
 
 const REST_US = LIMITS.REST_US.value;
-/** Of all devices of this process. */
+/** Shared by all devices of this process. */
 const SPIN = new SpinPacer();
 
 /** Another time than the machine's: it passes only between two calls, so nothing is polled. */
@@ -47,7 +47,7 @@ export interface HcaNodeOptions {
   readonly port: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
-  /** What the port has beside the contract. */
+  /** Calls of the port beyond the contract. */
   readonly hooks?: DeviceHooks;
   /**
    * Sleeps until a packet comes, for so many microseconds at most: for a consumer that polls in

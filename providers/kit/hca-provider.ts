@@ -17,7 +17,7 @@ import { monotonicClock } from '../host/index.js';
 import { bindHca } from './bind-hca.js';
 import { HcaNode } from './hca-node.js';
 
-/** What a port has beside its contract: calls of the device over it, and counters of its own. */
+/** Additions of a port to its contract: calls of the device over it, and counters of its own. */
 export interface HcaProviderHooks {
   /** `ia.mapFile`: without it there is none. */
   readonly mapFile?: NonNullable<Device['mapFile']>;
@@ -30,7 +30,7 @@ export interface HcaProviderHooks {
 }
 
 export interface HcaProviderOptions<P extends PacketPort = PacketPort> {
-  /** Of the plugin: lower-case letters, digits and dashes; errors name it. */
+  /** Name of the plugin: lower-case letters, digits and dashes; errors contain it. */
   readonly name: string;
   /** Two providers of one name and key share one device of the process. */
   readonly key: string;

@@ -1,6 +1,7 @@
 /**
- * What a provider over a packet port is made of (`dapl/provider-kit`): `hcaProvider` makes one of a
- * name, a key and a port; the parts are for ports, and for providers with a device of their own.
+ * Building blocks of a provider over a packet port (`dapl/provider-kit`). `hcaProvider` makes one
+ * from a name, a key and a port. The parts are for ports, and for providers with a device of their
+ * own.
  */
 export {
   bindNode,

@@ -76,7 +76,7 @@ const ADDRESSES = kindOf<readonly string[]>(
 );
 const DIRECTION = oneOf(['both', 'out'] as const);
 
-/** What became of packets. Each packet sent is delivered or counted under one of the losses. */
+/** Packets by outcome. Each packet sent is delivered or counted under one of the losses. */
 export interface FabricCounters {
   sent: number;
   delivered: number;
@@ -97,11 +97,11 @@ export type FabricTap = (event: 'sent' | 'delivered', packet: TappedPacket, nowU
 
 type LossReason = 'lost' | 'partitioned' | 'faulted' | 'overflowed' | 'undeliverable';
 
-/** What has an address: a port, or sockets of several processes that share it. */
+/** Owner of an address: a port, or sockets of several processes that share it. */
 export interface PacketReceiver {
   deliver(packet: WirePacket): void;
   unreachable(gid: Gid): void;
-  /** Of an address that is shared: the port reads no more. */
+  /** Called for a shared address: the port reads no more. */
   notReadBy?(port: MemoryPort): void;
 }
 
@@ -121,7 +121,7 @@ export class Fabric {
   readonly id = ++fabricsMade;
   readonly clock: VirtualClock;
   readonly random: SeededRandom;
-  /** Of packets, where they enter the wire. */
+  /** Fault rules of packets, applied where they enter the wire. */
   readonly faults: FaultScript<PacketView, PacketMatch, PacketAction>;
   readonly counters: FabricCounters = {
     sent: 0,
@@ -141,7 +141,7 @@ export class Fabric {
   tap: FabricTap | undefined;
 
   private readonly receivers = new Map<string, PacketReceiver>();
-  /** Of addresses that processes share, by the addresses of a device. */
+  /** Systems of shared addresses, by the addresses of a device. */
   private readonly systems = new Map<string, GroupSystem>();
   private readonly nodes = new Map<string, MockNode>();
   /** Addresses that have joined, by group. */
@@ -168,7 +168,7 @@ export class Fabric {
     this.runner = new Runner(this.clock, autoRun);
   }
 
-  /** Whether time moves by itself. */
+  /** True if time advances by itself. */
   get autoRun(): boolean {
     return this.runner.auto;
   }

@@ -1,6 +1,6 @@
 /**
- * What the system has for the processes that share the addresses of one device, in place of Linux:
- * sockets, open files with descriptors, a name that one process of all has, links between them.
+ * Stand-in for Linux, for processes that share the addresses of one device: sockets, open files
+ * with descriptors, a name that only one process can have, links between them.
  */
 import { SpiError } from '../../core/spi/index.js';
 import type { Fabric } from './fabric.js';
@@ -24,7 +24,7 @@ export class OpenFile {
   }
 }
 
-/** Of a test: shown each message between processes, before it is sent. */
+/** Called in a test with each message between processes, before it is sent. */
 export type MessageTap = (from: ProcessHost, to: ProcessHost, bytes: Uint8Array) => void;
 
 export class GroupSystem {
@@ -32,7 +32,7 @@ export class GroupSystem {
   listener: { readonly host: ProcessHost; readonly onLink: (link: PairedLink) => void } | undefined;
   /** By name, those that have come; a later one of the same name replaces an earlier. */
   readonly processes = new Map<string, ProcessHost>();
-  /** Which process has the name that shows that a slot is used. */
+  /** Processes by slot: each has the name that shows that its slot is in use. */
   readonly lives = new Map<number, ProcessHost>();
   tap: MessageTap | undefined;
   private readonly sockets = new Map<string, SteeredAddress>();
@@ -43,7 +43,7 @@ export class GroupSystem {
     readonly addresses: readonly string[],
   ) {}
 
-  /** What is left of a group: all zero when its processes are gone. */
+  /** Resources left by a group: all zero once its processes are gone. */
   get usage(): { readonly files: number; readonly sockets: number; readonly names: number } {
     let sockets = 0;
     for (const address of this.sockets.values()) sockets += address.size;

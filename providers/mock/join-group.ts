@@ -67,7 +67,7 @@ function joined(host: ProcessHost, member: GroupMember, membership: Membership):
   };
 }
 
-/** What a killed process would still say or write is not said or written. */
+/** Drops the messages and writes of a process after it has been killed. */
 class LivingShare implements DeviceShare {
   readonly slot: number;
   readonly nodeGuid: bigint;

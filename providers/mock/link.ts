@@ -21,7 +21,7 @@ export interface LinkOptions {
   readonly corruptPercent: number;
   /** How long after the packet a duplicate comes, at most. */
   readonly duplicateDelayUs: number;
-  /** What waits to be sent, in microseconds of sending; beyond, the port takes no more. */
+  /** Limit of the backlog, in microseconds of sending; beyond it, the port accepts no more. */
   readonly maxBacklogUs: number;
 }
 

@@ -48,7 +48,7 @@ const MAX_HEADER_BYTES = (TX.WORDS - TX.HEADER) * 4;
 const ROCE_UDP_PORT = 4791;
 const SOURCE_PORT = 49152;
 
-/** Of a group that has been left meanwhile: a number that leads nowhere. */
+/** A group that has been left meanwhile: a number that leads nowhere. */
 const NO_GROUP = GROUP_BIT + 0xffff;
 
 /** A group that has been joined, and through which address. */
@@ -86,7 +86,7 @@ export class MemoryPort implements PacketPort {
     icmpTooBig: 0,
     overruns: 0,
   };
-  /** What goes wrong between this port and the fabric. */
+  /** Faults between this port and the fabric. */
   readonly faults: PortFaults;
   readonly rxArena = new Uint8Array(RX_PACKETS * ARENA_STRIDE);
   readonly rxPackets = new Uint32Array(RX_PACKETS * RX.WORDS);
@@ -125,7 +125,7 @@ export class MemoryPort implements PacketPort {
     this.faults = new PortFaults(fabric.clock, this.counters, onReport, fabric.random.seed);
   }
 
-  /** What is registered with the port: both zero when its user has cleaned up. */
+  /** Registrations with the port: both zero when its user has cleaned up. */
   get usage(): { readonly regions: number; readonly paths: number } {
     return { regions: this.regions.size, paths: this.flows.size };
   }
@@ -255,7 +255,7 @@ export class MemoryPort implements PacketPort {
     });
   }
 
-  /** Whether the link has enough to send for now; if so, `onWritable` comes at half of that. */
+  /** True if the backlog of the link is full; `onWritable` then comes at half of that. */
   private mustWait(flow: Flow): boolean {
     const link = this.fabric.link(flow.from, flow.to);
     const nowUs = this.fabric.clock.now();

@@ -50,7 +50,7 @@ export interface MockNodeOptions {
   readonly logger?: Logger;
   /** A port of the fabric that is open already, in place of one with these addresses. */
   readonly port?: MemoryPort;
-  /** What the device reaches that port by; default the port itself. */
+  /** The port by which the device reaches that port; default: the port itself. */
   readonly through?: PacketPort;
   /** @internal where other processes have the device, too */
   readonly group?: JoinedGroup;
@@ -70,11 +70,11 @@ const NODE_OPTIONS = {
 export class MockNode implements HostNode {
   readonly port: MemoryPort;
   /**
-   * Of send requests: those hit fail, unsent, on a queue pair of any type, and their queue pair
-   * with them: RC goes to ERR, UC and UD (QP1 too, where MADs go out) to SQE.
+   * Fault rules of send requests. A request that is hit fails, unsent, on a queue pair of any type.
+   * Its queue pair fails with it: RC goes to ERR, UC and UD (QP1 too, which sends MADs) to SQE.
    */
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
-  /** Of messages to a connection here that need a receive: those hit find none. */
+  /** Fault rules of messages to a connection here that need a receive: those hit find none. */
   readonly receiveFaults: FaultScript<ReceiveView, ReceiveMatch, ReceiveAction>;
   /** Its name, where several share the address. */
   readonly process: string | undefined;

@@ -1,7 +1,7 @@
 /**
- * What goes wrong between a port and the network, where a fabric's links do not reach: the own
- * system refuses packets, a link or router carries less than they have, ICMP comes that is true,
- * or that is forged. The faults are rules as those of packets are (docs/mock.md).
+ * Faults between a port and the network, beyond the links of a fabric. The own system refuses
+ * packets; a link or router only carries smaller packets; true or forged ICMP arrives. The rules
+ * are like those of packets (docs/mock.md).
  */
 import {
   BOOLEAN,
@@ -38,7 +38,7 @@ interface Leaving {
   readonly packetBytes: number;
 }
 
-/** Which packets: those to one address, or all. */
+/** Selects packets: those to one address, or all. */
 export interface PortMatch {
   readonly to?: string;
 }

@@ -20,7 +20,7 @@ export interface PacketFlow {
   readonly isMulticast: boolean;
 }
 
-/** What a tap is shown of a packet. The bytes are the fabric's: copy those that you keep. */
+/** The view of a packet for a tap. The bytes are the fabric's: copy those that you keep. */
 export interface TappedPacket {
   /** A buffer from the pool: the packet is its first `length` bytes, BTH to ICRC. */
   readonly buffer: Uint8Array;
@@ -55,7 +55,7 @@ export interface WirePacket extends TappedPacket {
   flow: Flow;
 }
 
-/** What fault rules and traces see of it. */
+/** The view of a packet for fault rules and traces. */
 export function viewOf({ view, buffer, length, flow }: TappedPacket): PacketView {
   return packetView(view, buffer.subarray(0, length), flow.from, flow.to);
 }

@@ -60,7 +60,7 @@ export interface BrokerInit {
   readonly table: TableMemory;
   readonly tableDescriptor: number;
   readonly places: Places;
-  /** Of this process. */
+  /** The slot of this process. */
   readonly slot: number;
 }
 
@@ -118,8 +118,8 @@ export class Broker {
   }
 
   /**
-   * What is for a slot comes to its sockets unless another program of the user has had the system
-   * steer otherwise: no call tells whose steering it is.
+   * Notes a misdelivered packet. Packets for a slot reach its sockets, unless another program of
+   * the user has changed the system's steering; no call tells whose steering is in use.
    */
   private noteStray(slot: number, { bytes }: HandedPacket): void {
     const { host, places, slot: own } = this.init;
@@ -227,7 +227,7 @@ export class Broker {
     client.outbox.send(answer, [tableDescriptor]);
   }
 
-  /** What a broker had not got to that was killed while it saw to the end of a process. */
+  /** Finishes the work of a broker that was killed while it cleaned up after a process. */
   private finish(slot: number, shown: SlotState): void {
     for (const action of ['silence', 'dropClaims', 'disconnect'] as const) {
       this.actions[action](slot);

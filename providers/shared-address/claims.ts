@@ -1,7 +1,7 @@
 /**
- * Which process of a shared device listens where: a service id, with the mask of the bits
- * that count, and a class of management datagrams, have one owner. Looking and taking is one step
- * under the lock that the processes have; looking alone needs none.
+ * Registry of the listeners of a shared device. A service id, with the mask of the bits that count,
+ * and a class of management datagrams have one owner process. A lookup and a claim are one step
+ * under the processes' lock; a lookup alone needs no lock.
  */
 import { SpiError } from '../../core/spi/index.js';
 import { CLASSES, LISTENERS, type TableMemory } from './table-layout.js';
@@ -53,7 +53,7 @@ export class Claims {
     });
   }
 
-  /** Of what is not claimed, nothing happens. */
+  /** Releases a claim; does nothing if there is none. */
   releaseService(serviceId: bigint, mask: bigint): void {
     const { table } = this;
     for (let i = 0; i < table.listenerEntries; i++) {
@@ -123,7 +123,7 @@ export function classOwnerOf(table: TableMemory, key: number): number | undefine
   return undefined;
 }
 
-/** What a process has left that is gone. */
+/** Drops the claims of a process that is gone. */
 export function dropClaims(table: TableMemory, slot: number): void {
   for (let i = 0; i < table.listenerEntries; i++) {
     if (table.ownerAt(listenerAt(i)) === slot) table.setOwner(listenerAt(i), undefined);

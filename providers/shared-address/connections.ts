@@ -36,7 +36,7 @@ export class ConnectionRecords {
     return true;
   }
 
-  /** Of one that is not noted, nothing happens. */
+  /** Removes a connection; does nothing if it is not noted. */
   forget(localCommId: number): void {
     const at = this.places.get(localCommId);
     if (at === undefined) return;
@@ -58,8 +58,8 @@ export class ConnectionRecords {
 }
 
 /**
- * What a process has left that is gone. The records stay until they are dropped: the broker that
- * sees to them may be killed, too, before peers have been told.
+ * Connections of a process that is gone. The records stay until they are dropped: the broker that
+ * handles them may be killed, too, before peers have been told.
  */
 export function connectionsOf(table: TableMemory, slot: number): ConnectionRecord[] {
   return blocksOf(table, slot).flatMap((block) => {

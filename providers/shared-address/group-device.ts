@@ -1,4 +1,4 @@
-/** What a device of a process does for the group of those that share it, once it is open. */
+/** Device-side duties in a shared-address group, once the device is open. */
 import {
   AsyncEventType,
   type CmModule,

@@ -1,6 +1,6 @@
 /**
- * What a process that shares a device has of the system: sockets of the group, a name that one
- * process of all has, memory, time. Descriptors are numbers that mean something to the host alone.
+ * System services for a process that shares a device: sockets of the group, a name that only one
+ * process can have, memory, time. Descriptors are numbers that mean something to the host alone.
  */
 import type { ConnectionRecord, HandedPacket } from '../../core/spi/index.js';
 
@@ -33,8 +33,8 @@ export interface GroupHost {
   /** @returns undefined where another process has the name */
   listen(onLink: (link: Link) => void): { close(): void } | undefined;
   /**
-   * Whether sockets of a group are there: then one of its processes is about to take the name.
-   * Called by the process that has the name: no other binds sockets then.
+   * True if sockets of a group exist: then one of its processes is about to take the name. Called
+   * by the process that has the name: no other process binds sockets then.
    * @throws SpiError('EADDRINUSE') a socket that is not shared, or another user's, is there
    */
   isGroupThere(): boolean;
@@ -53,14 +53,14 @@ export interface GroupHost {
    * @throws SpiError('EOPNOTSUPP') the system does not let us
    */
   steer(home: number, descriptors: readonly number[]): void;
-  /** What comes to the sockets is dropped from now on. */
+  /** Drops packets that arrive at the sockets from now on. */
   silence(descriptors: readonly number[]): void;
   /** Ends that, and empties them. */
   wake(descriptors: readonly number[]): void;
   closeDescriptors(descriptors: readonly number[]): void;
   /** Takes the name that shows, until this process ends or closes it, that the slot is used. */
   liveAs(slot: number): { close(): void };
-  /** Whether a process has that name: also one that is stopped. */
+  /** True if a process has that name, even if it is stopped. */
   isAlive(slot: number): boolean;
   /** Sends one DREQ for a connection of another process. */
   disconnect(record: ConnectionRecord): void;

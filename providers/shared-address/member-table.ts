@@ -57,7 +57,7 @@ const row = (next: MemberState, ...actions: readonly MemberAction[]): MemberRow 
   actions,
 });
 
-/** What is not here changes nothing. */
+/** State table of a member. Inputs that are not listed change nothing. */
 export const MEMBER_TABLE: Readonly<
   Record<MemberState, Partial<Readonly<Record<MemberInput, MemberRow>>>>
 > = {

@@ -33,7 +33,7 @@ const LAST_SEEK_US = 100_000;
 const JOIN_US = 5_000_000;
 const MESSAGES_A_TURN = 64;
 
-/** What a process has once it has joined. */
+/** Resources of a process that has joined. */
 export interface Membership {
   readonly slot: number;
   readonly table: TableMemory;

@@ -25,7 +25,7 @@ export const SLOTS_VERSION = 1;
 export const NO_SLOT = 0xffff;
 /** Slots 0 to 254: multicast's QPN, 0xFFFFFF, would be one of slot 255. */
 export const MAX_SLOTS = 255;
-/** Of a message, on the socket: as UNIX_MESSAGE of providers/host. */
+/** Size limit of a message on the socket: as UNIX_MESSAGE of providers/host. */
 const MAX_BYTES = 65_600;
 export const MAX_DESCRIPTORS = 16;
 const MAX_ADDRESSES = 64;
@@ -52,7 +52,7 @@ export interface Hello {
 export interface PlaceMessage {
   readonly kind: 'PLACE';
   readonly slot: number;
-  /** Which address the first descriptor is for; the others follow. */
+  /** The index of the first descriptor's address; the others follow. */
   readonly first: number;
 }
 

@@ -1,4 +1,4 @@
-/** What the HCA, CM and MAD of one process have of a device that several share. */
+/** The parts of a shared device for the HCA, CM and MAD of one process. */
 import type { ConnectionRecord, DeviceShare, HandedPacket } from '../../core/spi/index.js';
 import { Claims, classOwnerOf, listenerOf, type TableLock } from './claims.js';
 import { ConnectionRecords } from './connections.js';

@@ -1,6 +1,6 @@
 /**
- * What becomes of a slot, as its broker sees it, as a table. What other processes see of it is in
- * the shared table: FREE, USED or RESTING.
+ * State table of a slot, as its broker sees it. Other processes see its state in the shared table:
+ * FREE, USED or RESTING.
  */
 import type { SlotState } from './table-layout.js';
 
@@ -27,7 +27,7 @@ export type SlotInput =
   | 'rested';
 
 export type SlotAction =
-  /** What comes to its sockets is dropped. */
+  /** Packets that arrive at its sockets are dropped. */
   | 'silence'
   /** Its sockets take packets again, without what was queued. */
   | 'wake'
@@ -53,7 +53,7 @@ const row = (next: BrokerSlotState, ...actions: readonly SlotAction[]): SlotRow 
 
 const DEATH = row('RESTING', 'silence', 'dropClaims', 'disconnect', 'startRest');
 
-/** What is not here changes nothing. */
+/** State table of a slot. Inputs that are not listed change nothing. */
 export const SLOT_TABLE: Readonly<
   Record<BrokerSlotState, Partial<Readonly<Record<SlotInput, SlotRow>>>>
 > = {
@@ -66,7 +66,7 @@ export const SLOT_TABLE: Readonly<
   RESTING: { rested: row('FREE', 'forget') },
 };
 
-/** What the shared table says. */
+/** The state shown in the shared table. */
 export const SHOWN_STATE: Readonly<Record<BrokerSlotState, SlotState>> = {
   FREE: 'FREE',
   USED: 'USED',

@@ -1,9 +1,9 @@
 /**
- * Which process of a shared device a packet is for, by the packet alone: as a function, and as the
- * program that the system runs for each packet (classic BPF; socket(7),
+ * Chooses the process of a shared device that a packet is for, by the packet alone: as a function,
+ * and as the program that the system runs for each packet (classic BPF; socket(7),
  * SO_ATTACH_REUSEPORT_CBPF). Each process has a slot, which is the top byte of its QPNs, of its
- * CM's communication and request ids, and of its MAD transaction ids. What is for no slot, because
- * it is the first word of a sender, goes to one process: `home`.
+ * CM's communication and request ids, and of its MAD transaction ids. The first packets of a sender
+ * name no slot; they go to one process: `home`.
  */
 
 /** Offsets from the BTH on: BTH 12, DETH 8, MAD header 24 (IBTA 9.2, 9.3.3, 13.4.3, 12.6). */
@@ -113,7 +113,7 @@ export function steeringProgram(home = 0): Instruction[] {
   });
 }
 
-/** Which process takes what comes to no slot. */
+/** Lookup of the process for packets that name no slot. */
 export interface Directory {
   listenerOf(serviceId: bigint): number | undefined;
   classOwnerOf(mgmtClass: number): number | undefined;

@@ -43,7 +43,7 @@ export function flightLines(log: FlightLog, last: number, peer: Gid | undefined)
   });
 }
 
-/** What network or system have said of packets to the peer. */
+/** Texts for reports of the network or the system about packets to the peer. */
 const REPORTED: Readonly<Record<number, (gid: Gid, a: number, b: number) => string>> = {
   [FLIGHT.UNREACHABLE]: (gid, _, psn) =>
     `${describeReport({ type: 'port-unreachable', gid })}, oldest PSN ${psn}`,

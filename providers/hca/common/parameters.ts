@@ -1,4 +1,4 @@
-/** What can be tuned in the software HCA, and how far. */
+/** Tunable parameters of the software HCA and their ranges. */
 import {
   BOOLEAN,
   checkValue,
@@ -43,8 +43,9 @@ export interface HcaParameters {
   /** Queue pairs, of which QP1 is one, 2 to 1,048,576. */
   readonly maxQueuePairs: number;
   /**
-   * What two of ours may do that no standard asks of a peer (core/spi/modules/peer-agreement.ts) is
-   * offered and kept. False: every peer is treated as one of another make.
+   * Offers and keeps agreements that no standard asks of a peer
+   * (core/spi/modules/peer-agreement.ts). Both sides must be ours. False: every peer is treated as
+   * one of another make.
    */
   readonly agreements: boolean;
 }
@@ -67,7 +68,7 @@ const MINUTE_US = 60_000_000;
 /** A field of eight bits, as the number of segments of a ring's entry and the depths of REQ are. */
 const MAX_U8 = 255;
 
-/** What each may be: docs/softroce.md says so too. */
+/** The kind and range of each parameter; docs/softroce.md lists them too. */
 export const PARAMETER_KINDS: Kinds<HcaParameters> = {
   // One packet that may be lost, and one behind it that tells.
   windowPackets: integer(2, 1 << 20),
@@ -82,7 +83,7 @@ export const PARAMETER_KINDS: Kinds<HcaParameters> = {
   maxQueuePairs: integer(2, 1 << 20),
   agreements: BOOLEAN,
 };
-/** Of an option that has some of them. */
+/** The kind of an option that holds some of the parameters. */
 export const PARAMETERS = optional(
   record(
     Object.fromEntries(

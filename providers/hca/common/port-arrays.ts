@@ -1,4 +1,7 @@
-/** What the software HCA needs of a packet port: in smaller arrays nothing would ever move. */
+/**
+ * Checks that the arrays of a packet port are large enough: in smaller ones nothing would ever
+ * move.
+ */
 import { checkValue, instanceOf, type Kind, kindOf } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/errors/einval.js';
 import {
@@ -26,7 +29,7 @@ const MTU = kindOf<number>(`one of ${PATH_MTU_BYTES.slice(1).join(', ')}`, (mtu)
 );
 
 /**
- * Whether the port has what the HCA needs of it (docs/packet-port.md).
+ * Checks that the port has what the HCA needs (docs/packet-port.md).
  * @throws SpiError('EINVAL') naming the member, its length and the least
  */
 export function checkPort(port: PacketPort, { maxSge }: Pick<HcaParameters, 'maxSge'>): void {

@@ -1,4 +1,7 @@
-/** What network and system say of packets of a connection, with what to do about it: for people. */
+/**
+ * Texts for people about reports of the network and the system on packets of a connection, with
+ * what to do.
+ */
 import {
   describeReport,
   type Gid,
@@ -19,7 +22,10 @@ export function causeOf(report: NetworkReport, peer: Gid, mtuBytes: number): str
   return `${text}, ours have up to ${bytes}; ${smallerMtuRemedy(peer, report.mtuBytes)}`;
 }
 
-/** Of packets of the path MTU: a router may drop what is too big for it without a word. */
+/**
+ * Text about unanswered packets of the path MTU: a router may silently drop packets that are too
+ * big.
+ */
 export function neverAnswered(peer: Gid, mtuBytes: number): string {
   const bytes = longestPacketBytes(peer, mtuBytes);
   return `no packet of ${bytes} bytes was ever answered; ${smallerMtuRemedy(peer, bytes - 1)}`;

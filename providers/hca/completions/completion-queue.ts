@@ -39,7 +39,7 @@ export interface CompletingQueuePair {
   readonly context: number;
 }
 
-/** What a completion queue needs of its device. */
+/** Services that a completion queue needs from its device. */
 export interface CompletionHost {
   /** Asks for `publish` at the end of the burst. */
   completionsPending(cq: SoftCompletionQueue): void;
@@ -118,7 +118,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     return (this.last = at);
   }
 
-  /** Of the datagram that was pushed last. */
+  /** Adds the source port to the completion of the last datagram. */
   tellSourcePort(port: number): void {
     if (this.last >= 0) this.ring.words[this.last + CQE.SOURCE_PORT] = port;
   }

@@ -1,7 +1,7 @@
 /**
- * What waits for the end of the pump: notifications of queues, events, deferred tasks, in the order
- * in which their causes arose. A circular array of targets and arguments, so that telling a
- * completion queue's owner allocates nothing.
+ * Work deferred to the end of the pump: notifications of queues, events and tasks, in the order of
+ * their causes. A circular array of targets and arguments, so that notifying the owner of a
+ * completion queue allocates nothing.
  */
 
 /** Something that can be told; `argument` says what. */

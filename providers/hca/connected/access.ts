@@ -1,4 +1,4 @@
-/** What a queue pair lets its peer do (IBTA 9.7.4.1.3). */
+/** Access rights that a queue pair grants its peer (IBTA 9.7.4.1.3). */
 import { Access } from '../../../core/spi/index.js';
 import { OPERATION } from '../../../core/spi/wire/opcode.js';
 

@@ -5,7 +5,7 @@ import type { PeerPath } from '../sending/peer-path.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 
 export interface ConnectedQueuePair extends SoftQueuePair {
-  /** What its transport adds to the opcodes of RC. */
+  /** Added to the opcodes of RC to get those of this transport. */
   readonly opcodeBase: number;
   readonly peerPath: PeerPath;
   /** The one UDP port that the peer sends from; 0 for any. */
@@ -19,7 +19,7 @@ export interface ReliableQueuePair extends ConnectedQueuePair {
   readonly memory: ConnectionMemory;
 }
 
-/** Whether a packet comes from the peer, and with a key that is ours; others are counted. */
+/** True if a packet comes from the peer and has an allowed P_Key; counts other packets as drops. */
 export function isFromPeer(qp: ConnectedQueuePair, rx: ReceivedPacket): boolean {
   const { drops } = qp.hca.counters;
   if (!qp.peerPath.leadsTo(rx)) drops.wrongSource += 1;

@@ -98,7 +98,7 @@ export class MessagePackets {
     writeXrceth(this.qp.hca.tx.view, header + XRCETH_OFFSET_OF[opcode]!, srqn);
   }
 
-  /** Of `length` bytes from byte `offset` of the message on. */
+  /** Writes the RETH of `length` bytes from byte `offset` of the message on. */
   protected putReth(
     header: number,
     opcode: number,

@@ -1,7 +1,7 @@
 /**
- * What RC and UC have in common of taking SENDs and WRITEs in, packet by packet (IBTA 9.7.4,
- * 9.8.2.2). Nothing is placed before all checks of its packet have passed. What order packets come
- * in, what is answered, and what a fault does is the transport's.
+ * Receives SENDs and WRITEs packet by packet, for RC and UC (IBTA 9.7.4, 9.8.2.2). Nothing is
+ * placed before its packet passes all checks. Each transport decides the order of packets, the
+ * replies and the effect of a fault.
  */
 import {
   Access,
@@ -44,7 +44,7 @@ const TWO_32 = 4294967296;
 /** A message of one packet. */
 const WHOLE = OPCODE_BIT.start | OPCODE_BIT.end;
 
-/** What may be wrong with a request, and what that does. */
+/** A fault of a request, and its effect. */
 export interface Fault {
   /** RC ends the connection with this NAK, and the receive in use with this status. */
   readonly syndrome: number;
@@ -92,12 +92,12 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
   /** Length of the present message, whole (WRITE) or so far (SEND). */
   private messageBytes = 0;
   private receiveCapacity = 0;
-  /** Of SENDs of several packets. */
+  /** The position in the receive, for SENDs of several packets. */
   private cursor: SegmentCursor | undefined = undefined;
 
   constructor(protected readonly qp: QP) {}
 
-  /** What a fault leads to: always false. */
+  /** Handles a fault; always returns false. */
   abstract fail(fault: Fault): boolean;
   /** No receive is posted: always false. */
   protected abstract notReady(): boolean;
@@ -121,7 +121,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     qp.raise(AsyncEventType.COMM_EST);
   }
 
-  /** Whether a packet in sequence may be one of its operation. @param bits OPCODE_BIT */
+  /** True if a packet in sequence is allowed for its operation. @param bits OPCODE_BIT */
   protected admits(rx: ReceivedPacket, operation: number, bits: number): boolean {
     const { qp } = this;
     const expected = (bits & OPCODE_BIT.start) !== 0 ? OPERATION.unknown : operation;

@@ -13,7 +13,7 @@ export interface RegionMirror {
   admit(memory: ArrayBufferView): void;
   /** @returns false where the key is taken there: another one is tried */
   add(region: MemoryRegion): boolean;
-  /** Of what it may never have had, too. */
+  /** Removes a region; it may never have been added. */
   remove(region: MemoryRegion): void;
 }
 

@@ -21,10 +21,10 @@ export interface WindowBinder {
   readonly windows: Set<Window>;
 }
 
-/** What a window needs of the device's memory. */
+/** Services that a window needs from the device's memory. */
 export interface WindowHost {
   findRegion(key: number): Region | undefined;
-  /** Whether a region has a key with these upper 24 bits. */
+  /** True if a region has a key with these upper 24 bits. */
   regionHasPrefix(prefix: number): boolean;
   /** A window with this key no longer grants anything of the region. */
   onUnbound(region: Region, key: number): void;
@@ -34,7 +34,7 @@ export class Window implements MemoryWindow {
   /** Upper 24 bits of its key; never 0. */
   readonly handle: number;
   rkey: number;
-  /** What it is bound to; undefined: it grants nothing. */
+  /** The region it is bound to; undefined: it grants nothing. */
   region: Region | undefined;
   /** Where it starts in its region, in bytes. */
   offset = 0;
@@ -198,7 +198,10 @@ function mayBind(window: Window, rkey: number): boolean {
   return window.type === 2 ? window.region === undefined : rkey !== window.rkey;
 }
 
-/** What may be granted (IBTA 10.6.7.2.1): the region lets windows be bound, and be written to. */
+/**
+ * True if the access may be granted (IBTA 10.6.7.2.1): the region must allow binding, and local
+ * writes if the window allows remote changes.
+ */
 function mayGrant(window: Window, region: Region, access: number): boolean {
   if ((region.access & Access.MW_BIND) === 0 || (access & ~WINDOW_ACCESS) !== 0) return false;
   if ((access & REMOTE_CHANGE) !== 0 && (region.access & Access.LOCAL_WRITE) === 0) return false;

@@ -35,7 +35,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
   private readonly regions = new KeyTable<Region>();
   /** By the port's number, until no packet to send refers to it. */
   private readonly byPort = new Map<number, Region>();
-  /** What the last successful `check` found. */
+  /** The result of the last successful `check`. */
   region!: Region;
   offset = 0;
 
@@ -102,8 +102,8 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
   }
 
   /**
-   * Whether `domain` may access `length` bytes at a 64-bit address under a key. After OK, `region`
-   * and `offset` (in bytes from its start) tell where that is.
+   * Checks that `domain` may access `length` bytes at a 64-bit address under a key. After OK,
+   * `region` and `offset` (in bytes from its start) tell where that is.
    * @param access every right needed; 0 for a local read
    */
   check(
@@ -174,7 +174,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
     return false;
   }
 
-  /** Whether the memory behind a region of the port is there; what is not ours always is. */
+  /** True if the memory behind a region of the port exists; memory that is not ours always does. */
   isThere(portRegion: number): boolean {
     return this.byPort.get(portRegion)?.isThere ?? true;
   }
@@ -200,7 +200,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
   }
 }
 
-/** What a slab of small Buffers has: from Node 26 on a little more than Buffer.poolSize. */
+/** The size of a slab of small Buffers: from Node 26 on slightly more than Buffer.poolSize. */
 const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
 
 function checkMemory(memory: ArrayBufferView): void {

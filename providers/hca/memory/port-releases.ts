@@ -1,6 +1,7 @@
 /**
- * What is given back once no packet on its way refers to it: regions and paths to the port, the
- * memory of queue pairs, where inline payload is read when its packet leaves, to the slab.
+ * Resources released once no packet in flight refers to them. Regions and paths go back to the
+ * port. The memory of queue pairs goes back to the slab: inline payload is read there when its
+ * packet leaves.
  */
 export class PortReleases {
   private waiting: (() => void)[] = [];

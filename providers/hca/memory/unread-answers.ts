@@ -1,6 +1,6 @@
 /**
- * Which connections have answered READs from a region with its memory itself, in place of a copy:
- * they are told before that memory goes, for their peers may not have taken the answers in.
+ * Connections that answered READs straight from a region's memory, without a copy. They are told
+ * before that memory goes, since their peers may not have received the answers.
  */
 import type { Region } from './region.js';
 

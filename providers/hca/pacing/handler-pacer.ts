@@ -28,14 +28,14 @@ export class HandlerPacer {
     return starts;
   }
 
-  /** Whether the next one starts without a look at the clock. */
+  /** True if the next handler starts without a look at the clock. */
   startsUnseen(): boolean {
     if (this.unseen === 0) return false;
     this.unseen -= 1;
     return true;
   }
 
-  /** Whether the next one starts at this time, in microseconds: HANDLER. */
+  /** True if the next handler starts at this time, in microseconds: HANDLER. */
   startsAt(nowUs: number): boolean {
     this.unseen = nowUs - this.lastUs < SHORT_HANDLERS_US ? SHORT_HANDLERS - 1 : 0;
     this.lastUs = nowUs;

@@ -1,6 +1,6 @@
 /**
- * What the event loop does for a device: when a microtask pumps, when the port is looked at without
- * being asked, and when the device may sleep. No clock, no I/O: the time is handed in.
+ * Event loop rules of a device: when a microtask pumps, when the port is polled unasked, and when
+ * the device may sleep. No clock, no I/O: the time is passed in.
  */
 import { LIMITS } from './limits.js';
 import { CONVERSATION, REQUEST, REST } from './turning.js';
@@ -15,7 +15,7 @@ const RESTS = REST.byFacts;
 const { SLEEP } = REST.actions;
 const CONVERSATIONS = CONVERSATION.byFacts;
 
-/** What makes a port worth looking at unasked, and what has become of that. */
+/** Reasons to poll a port unasked, or not to. */
 export interface Polled {
   /** Completion queues whose consumer wants the port polled for a while after activity. */
   readonly adaptiveQueues: number;
@@ -83,10 +83,10 @@ export class LoopPacer {
   }
 
   /**
-   * Whether the consumer gets the next message before a turn: an action of CONVERSATION.
+   * Decides whether the consumer gets the next message before a turn: an action of CONVERSATION.
    * @param answered the pump has sent more than ACKs
-   * @param inTurn it was one of a turn of the event loop, not of a microtask
-   * @param came something came in that turn
+   * @param inTurn it was a pump of an event loop turn, not of a microtask
+   * @param came something arrived in that turn
    */
   goesOn(nowUs: number, answered: boolean, inTurn: boolean, came: boolean): number {
     const inSlice = this.inSlice(nowUs);
@@ -95,7 +95,7 @@ export class LoopPacer {
     ]!;
   }
 
-  /** Whether the port may be looked at before a turn: all microtasks have run. */
+  /** True if the port may be polled before a turn: all microtasks have run. */
   inSlice(nowUs: number): boolean {
     return nowUs < this.sliceUntilUs && nowUs < this.pollUntilUs && !this.polled.acksLeft;
   }

@@ -1,6 +1,6 @@
 /**
- * What a device knows about its own pace, and what it does next. The facts are kept up to date
- * where they change; a decision is a look into a compiled table. No clock, no I/O.
+ * State of a device's pacing, and the choice of its next step. The state is updated where it
+ * changes; a decision is a lookup in a compiled table. No clock, no I/O.
  */
 import { LIMITS } from './limits.js';
 import { BEGIN, ROUND } from './pumping.js';
@@ -55,7 +55,7 @@ export interface Shown {
   readonly unseen: boolean;
 }
 
-/** What waits to be sent. */
+/** Work that waits to be sent. */
 export interface Waiting {
   readonly responsesWait: boolean;
   /** Or packets that the port has yet to take. */
@@ -98,7 +98,7 @@ export class Pacer {
 
   // --- pumps ------------------------------------------------------------------------------------
 
-  /** Whether a pump must be asked for; it is, from now on. */
+  /** True if a pump must be requested; marks it as requested. */
   asks(): boolean {
     if (this.pumping || this.asked) return false;
     this.asked = true;
@@ -125,7 +125,7 @@ export class Pacer {
     this.pumping = this.returns = false;
   }
 
-  /** Whether a pump takes nothing in: BEGIN. */
+  /** True if a pump receives nothing, to leave time to the consumer: BEGIN. */
   leavesToConsumer(): boolean {
     if (this.patience === 0) return false;
     const leaves = BEGINS[index(true, this.consumerIsDue)] === LEAVE_TO_CONSUMER;
@@ -134,8 +134,8 @@ export class Pacer {
   }
 
   /**
-   * What a pump does after a round and its handlers: an action of ROUND.
-   * @param isLast so many have been made, or handlers have had their time
+   * Chooses the next step of a pump after a round and its handlers: an action of ROUND.
+   * @param isLast the limit of rounds is reached, or handlers have used up their time
    */
   afterRound(
     moved: boolean,
@@ -162,7 +162,7 @@ export class Pacer {
 
   // --- sending ----------------------------------------------------------------------------------
 
-  /** What is done about so many requests more: an action of DOORBELL. */
+  /** Chooses the reaction to this many more requests: an action of DOORBELL. */
   onDoorbell(requests: number): number {
     this.requests += requests;
     const enough = this.requests >= EAGER_REQUESTS;
@@ -183,9 +183,9 @@ export class Pacer {
   }
 
   /**
-   * Whether the response that waits is left to the next time: BEHIND.
-   * @param lonePair one message has been put out, and one queue pair owes a response
-   * @param returns the port is looked at again at once
+   * True if the waiting response is left to the next time: BEHIND.
+   * @param lonePair one message has been sent, and one queue pair owes a response
+   * @param returns the port is polled again at once
    */
   leavesAck(lonePair: boolean, returns: boolean): boolean {
     const waits = BEHINDS[index(lonePair, returns, this.ahead, this.ackWaited)] === WAIT;
@@ -197,7 +197,7 @@ export class Pacer {
     this.first = this.ahead = this.ackWaited = this.acksLeft = false;
   }
 
-  /** Whether responses to so many packets leave before the handlers run: BURST. */
+  /** True if responses to this many packets leave before the handlers run: BURST. */
   answersAtOnce(packets: number, { responsesWait }: Waiting): boolean {
     const several = packets > PATIENT_PACKETS_AHEAD;
     return BURSTS[index(several, packets > PATIENT_PACKETS, this.ahead && responsesWait)] === SEND;

@@ -1,4 +1,4 @@
-/** What a pump does next: takes in, hands out, waits for the consumer, ends. */
+/** Next step of a pump: receive, deliver, wait for the consumer, or end. */
 import { compile } from './table.js';
 
 export const BEGIN = compile({

@@ -17,7 +17,7 @@ export interface Row<Fact extends string, Action extends string> {
 
 /** The first row that fits decides. */
 export interface DecisionTable<Fact extends string, Action extends string> {
-  /** What is decided. */
+  /** The question that the table decides. */
   readonly question: string;
   /** The first one is bit 0 of the index. */
   readonly facts: readonly Fact[];

@@ -1,4 +1,4 @@
-/** What queue pairs stand on: the parts of the software HCA that all of them share. */
+/** Parts of the software HCA that all queue pairs share. */
 import type { PacketPort, TimerWheel, WcStatus } from '../../../core/spi/index.js';
 import type { FlightLog, Slab } from '../../../core/spi/internal/index.js';
 import type { HcaCounters } from '../common/counters.js';
@@ -67,7 +67,7 @@ export interface Engine {
   /** The queue pair hears which of its packets the port has taken. */
   awaitTaken(qp: SoftQueuePair): void;
   releaseRegion(region: number): void;
-  /** Of a queue pair that ends: nothing in it is used any more. */
+  /** Releases the memory of a queue pair that ends: nothing in it is used any more. */
   releaseMemory(memory: QueuePairMemory): void;
   onQueuePairDestroyed(qp: SoftQueuePair): void;
 }

@@ -21,7 +21,7 @@ import {
 } from '../../../core/spi/index.js';
 import type { HcaParameters } from '../common/parameters.js';
 
-/** What of the device bounds an attribute. */
+/** Limits of the device for attributes. */
 export interface AttributeLimits {
   readonly mtuBytes: number;
   readonly localMtuBytes: number | undefined;

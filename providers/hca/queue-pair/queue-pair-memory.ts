@@ -97,14 +97,14 @@ const TIMES = struct(
 /** Places of the times, in `doubles` from `firstDouble` on, for what reads many of them. */
 export const TIME = TIMES.at;
 
-/** What a responder owes, row by row: see ResponseQueue. */
+/** A response that a responder owes: see ResponseQueue. */
 export const RESPONSE_ROW = struct({ kind: u32, psn: u32, syndrome: u32, msn: u32 });
 /** Rows that most connections need. A power of two. */
 export const FEW_RESPONSES = 4;
 /** Words from the start of the memory to the first of them. */
 export const RESPONSES_AT = TIMES.end;
 
-/** Whether a request puts nothing on the wire: going back does not repeat what is done. */
+/** State of requests that send no packet: going back does not repeat those that are done. */
 export const LOCAL = { NO: 0, TO_DO: 1, DONE: 2 } as const;
 
 /** A request of a connection that has been begun, by its slot of the send ring. */
@@ -113,7 +113,7 @@ const REQUEST = struct({
   firstPsn: u32,
   /** PSNs that it uses. */
   packets: u32,
-  /** Of its message. */
+  /** The length of its message. */
   lengthBytes: u32,
   /** LOCAL. */
   local: u32,
@@ -122,9 +122,9 @@ const REQUEST = struct({
 /** The rings begin at the next cache line. */
 const LINE_WORDS = 16;
 
-/** What of it a queue pair has. */
+/** Parts of the memory that only some queue pairs have. */
 export interface QueuePairParts {
-  /** What reliable connections note. */
+  /** The state of reliable connections. */
   readonly connected: boolean;
   /** A receive ring of its own. */
   readonly receives: boolean;
@@ -163,7 +163,7 @@ class Memory extends Piece {
     return new Ring(place, ringEntries(wr), entryBytes);
   }
 
-  /** Of a connection. */
+  /** The peer's GID, for a connection. */
   get peerGid(): Gid | undefined {
     return this.addressVector?.gid;
   }
@@ -185,7 +185,7 @@ class Memory extends Piece {
 export const QueuePairMemory = withFields(Memory, EVERY);
 export type QueuePairMemory = InstanceType<typeof QueuePairMemory>;
 
-/** That of a reliable connection: times and requests are there only where it is `connected`. */
+/** Memory of a reliable connection. It has times and requests only if it is `connected`. */
 export const ConnectionMemory = withRows(withFields(QueuePairMemory, TIMES), REQUEST);
 export type ConnectionMemory = InstanceType<typeof ConnectionMemory>;
 

@@ -1,7 +1,7 @@
 /**
- * What all queue pairs share: rings, the state machine, completions and flushing. The send queue
- * has four free-running marks, oldest <= fetched <= visible <= producer: the oldest request that
- * has not completed, the next one to begin, the doorbell's.
+ * Base of all queue pairs: rings, the state machine, completions and flushing. The send queue has
+ * four free-running marks, oldest <= fetched <= visible <= producer: the oldest request that has
+ * not completed, the next one to begin, the doorbell's.
  */
 import {
   AsyncEventType,
@@ -70,14 +70,14 @@ export abstract class SoftQueuePair
   /** Where receives come from; on an XRC target, the queue that the present message names. */
   receives: ReceiveSource;
   readonly srq: SoftSharedReceiveQueue | undefined;
-  /** Of XRC queue pairs. */
+  /** Set on XRC queue pairs. */
   xrcDomain: SoftXrcDomain | undefined = undefined;
   private boundWindows: Set<Window> | undefined = undefined;
   private lastEvent = NO_ROW;
   readonly sendCq: SoftCompletionQueue;
   readonly receiveCq: SoftCompletionQueue;
   readonly context: number;
-  /** Of `init`, whose shape is its maker's. */
+  /** Copied from `init`, to keep one hidden class. */
   readonly maxSendSge: number;
   readonly maxInlineBytes: number;
   state: QpState = QpState.RESET;
@@ -143,7 +143,7 @@ export abstract class SoftQueuePair
     return this.receives.srqn !== 0 || this.type === QpType.XRC_TGT;
   }
 
-  /** That remote keys belong to: of an XRC target, that of the queue which a message names. */
+  /** The domain of remote keys. For an XRC target, it is that of the queue named by the message. */
   get remoteDomain(): Domain {
     return this.type === QpType.XRC_TGT ? this.receives.domain : this.domain;
   }
@@ -211,7 +211,7 @@ export abstract class SoftQueuePair
     return flightLines(this.hca.flights, this.lastEvent, this.memory.peerGid);
   }
 
-  /** Of its flight record. @param event FLIGHT */
+  /** Adds an event to its flight record. @param event FLIGHT */
   note(event: number, a = 0, b = 0): void {
     const { flights, nowUs } = this.hca;
     this.lastEvent = flights.add(this.lastEvent, nowUs, event, a, b);

@@ -1,4 +1,4 @@
-/** What the completion of a request says that it was, by its opcode: SEND unless told otherwise. */
+/** The opcode in the completion of a request, by the opcode of the request: SEND by default. */
 import { WcOpcode, WrOpcode } from '../../../core/spi/index.js';
 
 export const WC_OPCODE = new Uint8Array(256);

@@ -1,8 +1,8 @@
 /**
- * Which packets of an RC requester ask for an acknowledgement (AckReq, IBTA 9.7.5.1.5). A message
- * whose completion is awaited does with its last packet; of those that are not awaited, which
- * follow one another closely, only some: their acknowledgements cost the peer a packet each, and
- * one answers all before it.
+ * Decides which packets of an RC requester request an acknowledgement (AckReq, IBTA 9.7.5.1.5). The
+ * last packet of a message does if its completion is awaited. Of messages in quick succession that
+ * are not awaited, only some do: each acknowledgement costs the peer a packet, and one covers all
+ * before it.
  */
 import type { CongestionWindow } from './congestion-window.js';
 import { type ConnectionMemory, TIME } from '../queue-pair/queue-pair-memory.js';
@@ -38,17 +38,17 @@ export class RcAckRequests {
     this.since = OVERDUE;
   }
 
-  /** Whether the packet built last requests an ACK. */
+  /** True if the packet built last requests an ACK. */
   get requested(): boolean {
     return this.since === 0;
   }
 
-  /** That packet was the one before `psn`. */
+  /** Notes that the packet before `psn` requested an ACK. */
   noteRequested(psn: number): void {
     this.requestedEnd = psn;
   }
 
-  /** Whether any of those from `una` on does. */
+  /** True if any packet from `una` on requests an ACK. */
   areRequested(una: number): boolean {
     return psnDiff(this.requestedEnd, una) > 0;
   }
@@ -59,8 +59,8 @@ export class RcAckRequests {
   }
 
   /**
-   * Whether the next packet of a SEND or WRITE requests an ACK.
-   * @param last of its message
+   * Decides whether the next packet of a SEND or WRITE requests an ACK.
+   * @param last it is the last packet of its message
    * @param awaited the consumer waits for the message to complete
    */
   setsAckReq(last: boolean, awaited: boolean, clock: HcaClock): boolean {

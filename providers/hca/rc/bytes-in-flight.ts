@@ -14,7 +14,7 @@ export const MOST_BYTES = 4 << 20;
  */
 const HEAVY_BYTES = MOST_BYTES / 32;
 
-/** Whether packets of a path are as long as messages. */
+/** True if packets of the path are as long as messages. */
 export function countsBytes(mtuBytes: number): boolean {
   return mtuBytes > LOCAL_MTU_BYTES;
 }
@@ -72,8 +72,8 @@ export class BytesOnTheWay {
   }
 
   /**
-   * Whether no more bytes may go for now.
-   * @param packet of the request being sent, which is the next
+   * True if no more bytes may be sent for now.
+   * @param packet the next packet, counted within the request being sent
    * @param una the oldest PSN that has not been acknowledged
    */
   full(packet: number, una: number): boolean {

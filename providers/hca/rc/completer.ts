@@ -203,7 +203,7 @@ export class RcCompleter {
     this.place(rx, slot);
   }
 
-  /** Whether the response is the one that this PSN calls for. */
+  /** True if the response is the one expected for this PSN. */
   private acceptable(rx: ReceivedPacket, wrOpcode: number, slot: number): boolean {
     const { requester, mtuBytes } = this.qp;
     const aeth = AETH_OFFSET_OF[rx.opcode]!;

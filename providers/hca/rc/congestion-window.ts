@@ -48,7 +48,7 @@ export class CongestionWindow {
   /** Up to here it doubles. */
   private threshold = 1;
   private acknowledged = 0;
-  /** What it was before the probe; 0 when none is under way. */
+  /** The value before the probe; 0 if no probe is running. */
   private before = 0;
   private beforeThreshold = 0;
   /** Packets that fit a path without queues: the most in this period, and in the last one. */
@@ -59,7 +59,7 @@ export class CongestionWindow {
   private run = 0;
   private meanRun = 0;
   private losses = 0;
-  /** What silence has ended, as long as its answer may say that nothing was lost. */
+  /** The run that a silence ended, while the answer may still show that nothing was lost. */
   private doubtfulRun = NONE;
   private byChance = false;
   private fewFlows = FEW_FLOWS_PACKETS;
@@ -87,7 +87,7 @@ export class CongestionWindow {
     return this.most;
   }
 
-  /** Whether losses are usual on this path. */
+  /** True if losses are usual on this path. */
   get lossy(): boolean {
     return this.losses > 0 && this.meanRun < LOSSY_RUN;
   }

@@ -13,7 +13,7 @@ const LEAST_CHUNKS = 4;
 const MOST_CHUNKS = 16;
 
 class RcReadChunks {
-  /** Of READs from PSN `since` on, and before it. */
+  /** Packets of READs from PSN `since` on, and before it. */
   private packets: number;
   private packetsBefore: number;
   private since: number;

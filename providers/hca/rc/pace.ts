@@ -27,8 +27,9 @@ function resetRoundTrip(times: ConnectionMemory): void {
 }
 
 /**
- * What was timed has been answered. Once for each ACK: a time that is handed to a function or
- * returned by one may become an object, so it finds them itself.
+ * Adds the round trip of the timed packet, which has been acknowledged. Called once per ACK. It
+ * finds the times itself: a time that is passed to a function or returned by one may become an
+ * object.
  */
 function addRoundTrip({ doubles, firstDouble }: ConnectionMemory, clock: HcaClock): void {
   const sampleUs = clock.nowUs - doubles[firstDouble + TIME.timedAtUs]!;
@@ -45,7 +46,7 @@ function addRoundTrip({ doubles, firstDouble }: ConnectionMemory, clock: HcaCloc
   if (sampleUs < shortestUs) doubles[firstDouble + TIME.shortestUs] = sampleUs;
 }
 
-/** What queues add to the shortest time, as a ratio; Infinity when nothing is known. */
+/** Delay that queues add to the shortest time, as a ratio; Infinity if unknown. */
 function inflationOf({ shortestUs, smoothedUs }: ConnectionMemory): number {
   return shortestUs === Infinity ? Infinity : smoothedUs / shortestUs;
 }
@@ -177,8 +178,8 @@ export class RcPace {
   }
 
   /**
-   * What is sent now is sent again: the time of an answer to what may have arrived before says
-   * nothing (Karn's algorithm).
+   * Notes a retransmission from `una` on. The time of an answer to a packet that may have arrived
+   * before says nothing (Karn's algorithm).
    * @param ambiguousEnd one after the last packet that may have
    */
   onWentBack(una: number, ambiguousEnd: number, nowUs: number): void {
@@ -189,12 +190,12 @@ export class RcPace {
     this.times.backAtUs = nowUs;
   }
 
-  /** Whether what is oldest has been sent again already. */
+  /** True if the oldest packet has already been retransmitted. */
   hasGoneBackTo(una: number): boolean {
     return una === this.backPsn;
   }
 
-  /** Whether a sign of what is missing is probably older than the last time of going back. */
+  /** True if a sign of loss is probably older than the last retransmission. */
   isEcho(nowUs: number): boolean {
     const { shortestUs, smoothedUs } = this.times;
     const answerUs = shortestUs === Infinity ? LEAST_US : Math.max(shortestUs, smoothedUs);

@@ -57,10 +57,10 @@ interface HintedQueuePair extends ReliableQueuePair {
 }
 
 class RcNetworkReports {
-  /** What has been said of packets from the oldest unacknowledged on. */
+  /** The last report about packets from the oldest unacknowledged on. */
   private last: NetworkReport | undefined = undefined;
   private una = -1;
-  /** What was to blame when the retries had run out. */
+  /** The cause, once the retries have run out. */
   cause: string | undefined = undefined;
 
   constructor(private readonly qp: HintedQueuePair) {}
@@ -139,9 +139,11 @@ class RcNetworkReports {
   }
 }
 
-/** What of a connection a queue pair has: those of XRC have one half of it (IBTA annex A14). */
+/**
+ * Parts of a connection that a queue pair has: those of XRC have one half each (IBTA annex A14).
+ */
 interface Role {
-  /** What its transport adds to the opcodes of RC. */
+  /** Added to the opcodes of RC to get those of this transport. */
   readonly opcodeBase: number;
   /** OPCODE_BIT: the packets that it takes. */
   readonly takes: number;
@@ -176,7 +178,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   readonly requester: RcRequester;
   readonly completer: RcCompleter;
   readonly responder: RcResponder;
-  /** Of an XRC target. */
+  /** Set on an XRC target. */
   readonly namedReceives: NamedReceives | undefined;
   peerPath: PeerPath = NO_PATH;
   destinationQpn = 0;
@@ -226,7 +228,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     else this.completer.receive(rx);
   }
 
-  /** What it expects next, and what it has had acknowledged: 24 bits each. */
+  /** Progress: the PSN expected next and the oldest one not acknowledged, 24 bits each. */
   lifeSign(): number {
     return this.responder.ePsn * 2 ** 24 + this.requester.una;
   }
@@ -239,7 +241,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     return this.requester.transmit(budget);
   }
 
-  /** What is owed goes out in ERR too: the NAK that tells why, and what came before it. */
+  /** Sends the owed responses in ERR too: the NAK with the reason, and those before it. */
   override transmitResponses(budget: number): boolean {
     const { responder } = this;
     const { responses } = responder;

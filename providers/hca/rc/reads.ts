@@ -169,7 +169,7 @@ export class RcReads {
     return at;
   }
 
-  /** What a READ reads. */
+  /** Keeps the range that a READ reads. */
   private keepRange(at: number, lo: number, hi: number, key: number, length: number): void {
     const { words } = this.resources;
     words[at + RES.ADDRESS_LO] = lo;
@@ -356,7 +356,10 @@ export class RcReads {
     return has ? copy : undefined;
   }
 
-  /** What `readable` has found: in its memory, or copied. @param offset in the READ, in bytes */
+  /**
+   * Adds the payload found by `readable`, from memory or from a copy. @param offset in the READ, in
+   * bytes
+   */
   private addPayload(resource: number, offset: number, length: number): void {
     const { tx, memory } = this.qp.hca;
     const { region } = memory;

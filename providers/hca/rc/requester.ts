@@ -105,7 +105,7 @@ export class RcRequester implements AckWaiter {
   maxPsn = 0;
   /** Oldest PSN without an acknowledgement. */
   una = 0;
-  /** Of the queue pair: requests begun, and times. */
+  /** The memory of the queue pair: requests begun, and times. */
   readonly memory: ConnectionMemory;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
@@ -113,7 +113,7 @@ export class RcRequester implements AckWaiter {
   private initiator: RcInitiator | undefined = undefined;
   private mostPackets = 1;
   private readonly pace: RcPace;
-  /** Of a path whose packets are as long as messages. */
+  /** Bytes in flight, on a path whose packets are as long as messages. */
   private bytes: BytesOnTheWay | undefined = undefined;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;

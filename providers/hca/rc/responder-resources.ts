@@ -27,7 +27,7 @@ export const RES = {
   END: 12,
   /** 1 once every response has been sent: what is owed now is a repetition. */
   ANSWERED: 13,
-  /** What this answer reads: from which byte of the READ on, and how many bytes. */
+  /** Range that this answer reads: offset in the READ and length, in bytes. */
   OFFSET: 14,
   BYTES: 15,
   STRIDE: 16,

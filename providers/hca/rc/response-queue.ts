@@ -1,7 +1,7 @@
 /**
- * What a responder owes its peer, in order: acknowledgements, NAKs, and READ and atomic results. An
- * acknowledgement covers all before it, so of a run of them only the last is kept: that is how the
- * packets of one receive burst share one ACK.
+ * Responses that a responder owes its peer, in order: acknowledgements, NAKs, and READ and atomic
+ * results. An acknowledgement covers all before it, so only the last of a run is kept: that is how
+ * the packets of one receive burst share one ACK.
  */
 import {
   type ConnectionMemory,

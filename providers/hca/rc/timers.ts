@@ -24,7 +24,7 @@ export interface TimedQueuePair extends Sender {
   readonly memory: ConnectionMemory;
 }
 
-/** What waits. */
+/** A requester that may wait for an ACK. */
 export interface AckWaiter {
   readonly outstanding: boolean;
   /** Requests an ACK where no packet on its way does: true then, and nothing is amiss. */

@@ -57,7 +57,7 @@ export class RcKeptReads implements AnswerKeeper {
   }
 
   /**
-   * Whether the next answer of a resource may stay where it is; it is counted then.
+   * Decides whether the next answer of a resource may be sent straight from the region; counts it if so.
    * @param offset in bytes, of the READ's first byte in the region
    */
   mayStay(resource: number, region: Region, offset: number): boolean {

@@ -35,7 +35,7 @@ const DROP_OF_CHECK: Readonly<Record<number, DropReason>> = {
 
 const bit = (...states: readonly number[]): number =>
   states.reduce((mask, state) => mask | (1 << state), 0);
-/** States that accept requests and responses, as in the kernel's rxe. */
+/** States that accept requests, and those that accept responses. */
 const TAKES_REQUESTS = bit(QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE);
 const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
 
@@ -51,11 +51,11 @@ export interface DispatchHost {
 export class PacketDispatcher {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
-  /** Of the last burst: payload has been placed, or was to be, that is not in the arena. */
+  /** The last burst has payload outside the arena, placed or to be placed. */
   leftInPlace = false;
   /** Packets of the burst that are for QP1: where their words begin. */
   private readonly forGsi: number[] = [];
-  /** What is looked at has been handed over by another process. */
+  /** The packet being processed was handed over by another process. */
   private isHanded = false;
 
   constructor(private readonly hca: DispatchHost) {}

@@ -46,7 +46,7 @@ export class PeerPath {
 /** The way of a connection that has none yet. */
 export const NO_PATH = new PeerPath(-1, NO_GID, 0);
 
-/** What paths need of the device. */
+/** Services that paths need from the device. */
 export interface PathPort {
   addPath(gid: Gid, localGidIndex: number, mtuBytes?: number, destinationQpn?: number): number;
   releasePath(path: number): void;

@@ -1,4 +1,4 @@
-/** Which connections lead to an address: for hints of the network, which name nothing else. */
+/** Connections by the peer's address: hints of the network name nothing else. */
 import { type Gid, ipFromGid, type NetworkReport } from '../../../core/spi/index.js';
 
 /** A connection that hints of the network may be about. */

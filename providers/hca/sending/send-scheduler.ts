@@ -1,6 +1,6 @@
 /**
- * Which queue pair sends next: those that owe responses, and those that have requests, each with a
- * burst at a time. The order is that of `pacing`.
+ * Chooses the queue pair that sends next. Queue pairs that owe responses and queue pairs with
+ * requests take turns, one burst each. `pacing` decides the order.
  */
 import type { HcaParameters } from '../common/parameters.js';
 import { LIMITS, ORDER, type Pacer } from '../pacing/index.js';

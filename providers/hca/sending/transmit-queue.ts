@@ -42,12 +42,12 @@ export class TransmitQueue {
     return this.count - this.from;
   }
 
-  /** Whether one more packet with up to `segments` segments fits. */
+  /** True if one more packet with up to `segments` segments fits. */
   hasRoom(segments: number): boolean {
     return this.count < this.capacity && this.segmentCount + segments <= this.segmentCapacity;
   }
 
-  /** Whether one more response fits: a READ's may have its payload in two segments. */
+  /** True if one more response fits: the payload of a READ response may be in two segments. */
   get hasRoomForResponse(): boolean {
     return this.hasRoom(2);
   }
@@ -103,7 +103,9 @@ export class TransmitQueue {
     if (first < length) this.addSegment(region, offset + first, length - first);
   }
 
-  /** What still waits takes `length` bytes of a region, from `offset` on, from a copy of them. */
+  /**
+   * Makes waiting packets read `length` bytes of a region, from `offset` on, from a copy instead.
+   */
   redirect(region: number, offset: number, length: number, copy: number): void {
     if (this.waiting === 0) return;
     const first = this.packets[this.from * TX.WORDS + TX.FIRST_SEGMENT]!;

@@ -24,7 +24,7 @@ import type { SoftXrcDomain } from './xrc-domain.js';
 
 const SUBMISSION_BYTES = 4;
 
-/** What a shared receive queue needs of its device. */
+/** Services that a shared receive queue needs from its device. */
 export interface SharedReceiveHost {
   notify(target: Notifiable, argument: number): void;
   onSharedReceiveQueueDestroyed(srq: SoftSharedReceiveQueue): void;

@@ -90,7 +90,7 @@ function ipv4Checksum(view: DataView, at: number): number {
 
 const PRIVILEGED_QKEY = 0x80000000;
 
-/** What datagram queue pairs stand on. */
+/** Services that datagram queue pairs need. */
 export interface DatagramEngine extends Engine {
   readonly addressHandles: AddressHandleTable;
 }

@@ -16,7 +16,7 @@ export function psnDiff(a: number, b: number): number {
   return ((a - b) << 8) >> 8;
 }
 
-/** Whether `psn` is one of the `count` numbers that start at `first`. */
+/** True if `psn` is one of the `count` numbers that start at `first`. */
 export function psnInRange(psn: number, first: number, count: number): boolean {
   return ((psn - first) & PSN_MASK) < count;
 }

@@ -1,4 +1,6 @@
-/** What each work request is on the RC wire (IBTA 9.4, table 38): pure functions of its opcode. */
+/**
+ * Opcodes of each work request on the RC wire (IBTA 9.4, table 38): pure functions of its opcode.
+ */
 import { WrOpcode } from '../../../core/spi/index.js';
 import { RC } from '../../../core/spi/wire/opcode.js';
 
