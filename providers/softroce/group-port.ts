@@ -9,7 +9,7 @@ import { openSocketPort, type SocketPortChoice } from './socket-port.js';
 export interface SharedAddress {
   readonly gids: readonly Gid[];
   readonly udpPort: number;
-  /** Which packet port is asked for. */
+  /** The packet port that is requested. */
   readonly port: NonNullable<SocketPortChoice['port']>;
   readonly logger: Logger;
 }

@@ -1,4 +1,6 @@
-/** What softroce has to stand on here: for `dapl info`, and for programs that choose. */
+/**
+ * What softroce can use on this machine: for `dapl info`, and for programs that choose a provider.
+ */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { networkInterfaces } from 'node:os';
@@ -15,7 +17,7 @@ export interface SoftroceAddress {
   /** In text; a link-local one without its zone. */
   readonly address: string;
   readonly isLoopback: boolean;
-  /** Of the link, and the path MTU that fits it; absent without the native port. */
+  /** The MTU of the link, and the path MTU that fits it; absent without the native port. */
   readonly linkMtuBytes?: number;
   readonly pathMtuBytes?: number;
   /** Why it cannot be opened: another program has the port. */
@@ -25,7 +27,7 @@ export interface SoftroceAddress {
 }
 
 export interface SoftroceInspection {
-  /** What moves packets: the native port, or node:dgram, which is slower. */
+  /** The packet port in use: the native one, or node:dgram, which is slower. */
   readonly port: 'native' | 'dgram';
   /** Why it is not the native one. */
   readonly portProblem?: string;
@@ -86,7 +88,9 @@ function fitting(linkMtuBytes: number, gid: Gid): { pathMtuBytes?: number } {
   }
 }
 
-/** Of a group with this address alone: those of more have a name that says all of them. */
+/**
+ * True if there is a group with this address alone. A group with more has a name made of them all.
+ */
 function isGroupOf(addon: NativeAddon, gid: Gid, udpPort: number): boolean {
   try {
     const socket = addon.connectUnix(groupNames([gid], udpPort).broker);

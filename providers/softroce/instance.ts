@@ -1,4 +1,4 @@
-/** What the softroce provider is made of, for its own processes too: the hosts of XRC domains. */
+/** Parts of the softroce provider, shared with its own processes: the hosts of XRC domains. */
 import {
   CM,
   type CmModule,
@@ -53,13 +53,14 @@ export interface SoftroceOptions {
    */
   readonly icrcCheck?: IcrcCheck;
   /**
-   * Whether memory is shared with other devices of this host and user, by which their connections
-   * then go: true (default, where the native port is), false, or limits (docs/softroce.md).
+   * Shares memory with other devices of this host and user, and sends the packets of their
+   * connections through it: true (default, where the native port is), false, or limits
+   * (docs/softroce.md).
    */
   readonly shm?: boolean | Partial<ShmOptions>;
   /**
-   * Whether other programs of this user may have the same addresses, each with this option and with
-   * the addresses in the same order (docs/shared.md). Needs the native port; default false.
+   * Lets other programs of this user have the same addresses. Each needs this option, and the
+   * addresses in the same order (docs/shared.md). Needs the native port; default false.
    */
   readonly shared?: boolean;
   /** Limits and timers of the software HCA; docs/softroce.md has their ranges. */

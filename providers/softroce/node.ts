@@ -8,7 +8,7 @@ import { SOCKET_PORT_COUNTERS, type SocketPort } from './port/port-options.js';
 export interface SoftroceNodeOptions {
   readonly name: string;
   readonly port: SocketPort;
-  /** What the device reaches that port by; default the port itself. */
+  /** The port by which the device reaches that port; default: the port itself. */
   readonly through?: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
@@ -38,7 +38,7 @@ export function softroceNode(options: SoftroceNodeOptions): HcaNode {
   });
 }
 
-/** Which memory the host of a domain can have, too, is known by its name. */
+/** Notes the name of shared memory, by which the host of a domain can have it, too. */
 function xrcHooks(
   host: XrcHostInit,
   shareMemory: NonNullable<DeviceHooks['shareMemory']>,

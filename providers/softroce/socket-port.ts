@@ -11,7 +11,7 @@ import { isGroupThere } from './shared/group-there.js';
 export interface SocketPortChoice extends SocketPortOptions {
   /** `auto` is native where the addon has been built, else dgram. */
   readonly port?: 'auto' | 'native' | 'dgram';
-  /** What the port has of addresses that processes share: for the native one. */
+  /** The native port's part of addresses that processes share. */
   readonly group?: PortGroup;
 }
 

@@ -12,7 +12,7 @@ import { DeviceObjects } from './xrc-host/host-objects.js';
 import { Server } from './xrc-host/server.js';
 
 const BACKLOG = 64;
-/** What waits for nothing ends. */
+/** The interval of a timer that keeps the process alive: Node ends one that waits for nothing. */
 const HOLD_MS = 1_000;
 
 interface Task {

@@ -222,7 +222,7 @@ export class VerbsDevice implements Device, OpenDevice {
     return readSysfsCounters(this.name, this.attributes.portNumber);
   }
 
-  /** Whether its events keep the process alive. */
+  /** Sets whether the device's events keep the process alive. */
   setProcessHold(alive: boolean): void {
     if (!this.closing) check('uv_ref', this.addon.setAlive(this.number, alive ? 1 : 0));
   }
@@ -273,7 +273,7 @@ export class VerbsDevice implements Device, OpenDevice {
     if (this.closing) throw new SpiError('ENODEV', `device ${this.name} is closed`);
   }
 
-  /** What it is for is known now; a number may be another object's when the handler runs. */
+  /** Finds the queue now: when the handler runs, the number may be another object's. */
   private notify(cq: number): void {
     const queue = this.events.completionQueues.get(cq);
     if (queue) this.handle(() => queue.notify());

@@ -61,7 +61,7 @@ export class VerbsDriver implements Scheduler {
     this.loop.setProcessHold(alive);
   }
 
-  /** What is deferred already still runs; timers do not. */
+  /** Closes the node. Tasks already deferred still run; timers do not. */
   close(): void {
     this.isClosed = true;
     this.requestPump();

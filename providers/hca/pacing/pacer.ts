@@ -85,15 +85,15 @@ export class Pacer {
   returns = false;
   /** ACKs are left to the answer of the consumer; if it does not come, they go by themselves. */
   acksLeft = false;
-  /** The device is at it: no pump needs to be asked for. */
+  /** A pump is running: none needs to be requested. */
   private pumping = false;
-  /** A pump has been asked for, and has not begun. */
+  /** A pump has been requested, and has not begun. */
   private asked = false;
   /** An ACK has been left to the next look at the port, and has not been sent since. */
   private ackWaited = false;
   /** Requests that doorbells have shown since anything was sent last. */
   private requests = 0;
-  /** So many pumps more are left to a consumer that is due. */
+  /** Pumps left before a slow consumer is no longer waited for. */
   private patience = 0;
 
   // --- pumps ------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ export class Pacer {
     return true;
   }
 
-  /** A pump begins; false when one is under way. */
+  /** Begins a pump; false if one is running. */
   begins(): boolean {
     if (this.pumping) return false;
     this.asked = false;

@@ -1,11 +1,11 @@
 /** The READs and atomics of a requester: those in flight, and the chunks that READs go in. */
 import { psnDiff } from '../wire/psn.js';
 
-// How the requester cuts a READ into requests, each with responses that the window takes. What is
-// asked for again is the rest of a chunk as it was, in one request: a responder answers a repeated
-// request only if it lies in one that it has had, and rdma_rxe no longer what comes before the one
-// that it has repeated last of a chunk. So a new size, larger or smaller, begins behind all that
-// has been asked for. Chunks are powers of two of packets and lie on the grid of their size.
+// The requester splits a READ into requests whose responses fit the window. A retry repeats the
+// rest of the same chunk in one request: a responder answers a repeat only if it lies within one
+// earlier request. After a repeat, rdma_rxe no longer answers for the part of the chunk before it.
+// So a new chunk size, larger or smaller, starts after everything already requested. A chunk is a
+// power of two of packets, and starts at a multiple of its size.
 
 /** Chunks that share a window at least, when the peer has granted so many READs. */
 const LEAST_CHUNKS = 4;

@@ -1,9 +1,9 @@
 /**
- * READ answers whose payload stays in its memory until the peer takes it in. A READ is never
- * acknowledged, so a peer has certainly taken in only what lies further back than it may have
- * outstanding, or what it has given a younger READ the place of. Whatever else memory has been read
- * for is copied when that memory goes (`keep`). What its owner writes to meanwhile fails its ICRC
- * and is asked for again; then answers are copied for a while.
+ * Sends READ responses from the region itself, without a copy. A READ is never acknowledged. Its
+ * response is safe to forget once the requester's window has moved past it, or once a younger READ
+ * has taken its place. If the region goes earlier, its bytes are copied (`keep`). If its owner
+ * writes to it meanwhile, the packet fails its ICRC and is requested again; then responses are
+ * copied for a while.
  */
 import { QpState } from '../../../core/spi/index.js';
 import type { KeptCopy } from '../memory/kept-memory.js';

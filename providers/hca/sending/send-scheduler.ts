@@ -92,8 +92,8 @@ export class SendTurns {
   }
 
   /**
-   * The same, before every request: a peer is to hear a NAK, and what has arrived, before it hears
-   * of the end (a DREQ).
+   * Like `scheduleResponses`, ahead of all requests: a NAK, and ACKs of what has arrived, must
+   * precede a DREQ.
    */
   scheduleFirst(qp: Sender): void {
     this.pacer.first = true;
@@ -118,9 +118,9 @@ export class SendTurns {
 
   /**
    * Fills the port's arrays once; true when there is more to send than fits. Responses come first,
-   * but for one burst of requests: a peer hears what has arrived before it hears of the end (a
-   * DREQ). MADs come before other requests: they are few, and what makes a connection must not
-   * wait for the data of all others.
+   * except for one burst of requests: ACKs of what has arrived must precede a DREQ. MADs come
+   * before other requests: they are few, and a new connection must not wait for the data of all
+   * others.
    * @param returns we send again at once: an ACK can wait for that
    */
   fill(returns: boolean): boolean {

@@ -7,7 +7,7 @@ import { groupError } from '../port/group-error.js';
 /** Hop limit of datagrams to groups: that of the kernel's rdma_cm. */
 const GROUP_HOPS = 64;
 
-/** What comes to a group. @param localIndex as in RX.LOCAL_GID_INDEX */
+/** Receives the datagrams that arrive for a group. @param localIndex as in RX.LOCAL_GID_INDEX */
 export type GroupDatagrams = (
   data: Uint8Array,
   from: RemoteInfo,

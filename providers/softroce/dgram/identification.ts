@@ -14,7 +14,10 @@ const PROVEN = 16;
 const MAX_SEGMENTS = 128;
 /** Packets of one host overtake each other by less. */
 const SLACK = 256;
-/** What a host may send to us while we do not look: after a second all is possible. */
+/**
+ * Identifications that a host may use up unseen by us, per millisecond: after a second all are
+ * possible.
+ */
 const IDS_PER_MS = 64;
 const CANDIDATE_WINDOW = 64;
 
@@ -38,7 +41,7 @@ export class HostNumbers {
 export class PeerNumbers {
   private zeroProof = 0;
   private hostProof = 0;
-  /** What a proven peer should not have used; two in a row change our mind. */
+  /** An identification that a proven peer should not have used; two in a row change our mind. */
   private candidate = -1;
 
   constructor(private readonly host: HostNumbers) {}

@@ -65,7 +65,7 @@ export async function openDgramPort(
   return new DgramPort(sockets, gids, udpPort, options.mtuBytes, logger);
 }
 
-/** Of this process. */
+/** True once this process has warned. */
 let hasBeenSaid = false;
 
 /** Where this port was not chosen, a warning of the process says so, even without a logger. */

@@ -6,7 +6,7 @@ import { bindError } from '../port/bind-error.js';
 
 const BUFFER_BYTES = 4 << 20;
 
-/** Of sockets for the family of an address. */
+/** Options of sockets for the family of an address. */
 export function socketOptions(gid: Gid): SocketOptions {
   const ipv6 = !isIpv4Gid(gid);
   return {

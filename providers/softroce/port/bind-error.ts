@@ -39,7 +39,10 @@ export function bindError(cause: unknown, address: string, udpPort: number): Spi
   }
 }
 
-/** What a second program on this machine uses: one program has an address. */
+/**
+ * Suggests other addresses for a second program on this machine: only one program can have an
+ * address.
+ */
 function otherAddresses(address: string): string {
   const next = nextLoopback(address);
   if (next !== undefined) return `${next} or another address of this machine`;

@@ -1,10 +1,10 @@
 /** Why a multicast group cannot be joined, or is not reached, and what to do about it. */
 import { type Gid, ipFromGid, isIpv4Gid, SpiError } from '../../../core/spi/index.js';
 
-/** What a membership is of, or a path to a group. */
+/** Address of a membership, or of a path to a group. */
 export interface GroupAddress {
   readonly group: Gid;
-  /** Of the interface where the group is joined, or sent to. */
+  /** The address of the interface where the group is joined, or sent to. */
   readonly local: Gid;
   readonly udpPort: number;
 }

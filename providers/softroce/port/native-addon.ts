@@ -61,7 +61,7 @@ export interface NativePortHandle extends NativeChannelCalls {
   useArena(limitBytes: number, onChange: () => void): void;
   /** Zeros; undefined where the arena, or the system, has no more. */
   allocate(lengthBytes: number): ArrayBuffer | undefined;
-  /** Of the arena; descriptors stay its own. */
+  /** Segments of the arena; their descriptors stay the arena's. */
   segments(): readonly (readonly [segment: number, descriptor: number, bytes: number])[];
   /** Datagrams lost to a full receive buffer, as the system counts them. */
   dropped(): number;
@@ -74,8 +74,8 @@ export interface NativePortHandle extends NativeChannelCalls {
 export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets, GroupSockets {
   readonly arenaBytes: number;
   /**
-   * Of memory that this process has from `shareMemory`: it stays the memory's, and is good for as
-   * long as that is held.
+   * Descriptor of memory that this process has from `shareMemory`. It belongs to the memory, and is
+   * valid for as long as that is held.
    * @throws Error with `code` ENOENT
    */
   memoryDescriptor(name: string): number;
@@ -102,8 +102,8 @@ export interface NativeAddon extends FileMapper, MemorySharer, UnixSockets, Grou
     descriptors: Uint32Array,
   ): NativePortHandle;
   /**
-   * What ports of the process keep for their parting leaves by this signal, where its default
-   * action is to end the process; otherwise nothing changes.
+   * Sends the messages that ports of the process keep for their exit when this signal arrives, if
+   * its default action is to end the process. Nothing else changes.
    * @param signal SIGTERM, SIGINT or SIGHUP, by number
    */
   watchSignal(signal: number): void;

@@ -61,7 +61,7 @@ function watchSignals(addon: Pick<NativeAddon, 'watchSignal'>): void {
   }
 }
 
-/** What the port has of an address that processes share. */
+/** The port's part of an address that processes share. */
 export interface PortGroup {
   /** The process's number among them: see `DeviceShare`. */
   readonly slot: number;
@@ -277,7 +277,10 @@ class NativePort implements SocketPort {
     this.native.leaveGroup(group);
   }
 
-  /** What the contract forbids stays as it is. */
+  /**
+   * Adds the group's address to an error of the system. A RangeError is returned unchanged: the
+   * call is one that the contract forbids.
+   */
   private groupError(error: unknown, group: Gid, localGidIndex: number): unknown {
     const local = this.gids[localGidIndex];
     if (error instanceof RangeError || !local) return error;

@@ -1,4 +1,4 @@
-/** What the two socket ports have in common: options, counters, sizes of the shared arrays. */
+/** Common parts of the two socket ports: options, counters, sizes of the shared arrays. */
 import { checkValues, integer, oneOf, optional } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/errors/einval.js';
 import {
@@ -42,8 +42,8 @@ export interface SocketPortOptions {
    */
   readonly icrcCheck?: IcrcCheck;
   /**
-   * Whether memory is shared with other devices of this host and user, and how much: true (default,
-   * on the native port), false, or limits.
+   * Shares memory with other devices of this host and user: true (default, on the native port),
+   * false, or limits.
    */
   readonly shm?: boolean | Partial<ShmOptions>;
   readonly logger?: Logger;
@@ -58,7 +58,9 @@ export const SOCKET_PORT_COUNTERS = [
   'droppedDatagrams',
   /** With `icrcCheck: 'exact'`: datagrams dropped because the raw socket had missed them. */
   'unseenHeaders',
-  /** Of the packets received and sent, those through memory shared with a peer of this host. */
+  /**
+   * Part of the packets received and sent: those through memory shared with a peer of this host.
+   */
   'channelReceived',
   'channelSent',
   /** Packets for which such a peer has left no room, or that is gone. */
@@ -112,7 +114,7 @@ export function allocatePortArrays(arenaBytes: number): {
   };
 }
 
-/** What the options may be, of the provider, too. */
+/** Kinds of the options, for the provider, too. */
 export const UDP_PORT = optional(integer(1, 65535));
 export const ICRC_CHECK = optional(oneOf(ICRC_CHECKS));
 const SOCKET_PORTS = oneOf(['auto', 'native', 'dgram'] as const);
@@ -147,7 +149,7 @@ export function pathMtu(linkMtuBytes: number, gid: Gid, limitBytes = 4096): numb
   return mtu;
 }
 
-/** What only the loopback interface has. */
+/** The MTU that only the loopback interface has. */
 const LOOPBACK_MTU_BYTES = 65536;
 
 /** LOCAL_MTU_BYTES when every address is the host's own, and no limit was asked for. */

@@ -1,14 +1,13 @@
 /**
- * Which packets leave as one segmented datagram (a train): runs to one path and slot, of equal
- * sizes, of which the last may be shorter. The planner itself is native, since it runs for every
- * packet (native/packets/train_planner.cc); this is its face as a pure function, for tests and
- * tools.
+ * Plans which packets leave as one segmented datagram (a train): runs to one path and slot, of
+ * equal sizes, of which the last may be shorter. The planner itself is native, since it runs for
+ * every packet (native/packets/train_planner.cc). This is its pure function, for tests and tools.
  */
 import type { NativeAddon } from './native-addon.js';
 
 export interface PlannedPacket {
   readonly path: number;
-  /** Which process behind the address takes it; default 0. */
+  /** The process behind the address that receives it; default 0. */
   readonly slot?: number;
   /** BTH to ICRC. */
   readonly sizeBytes: number;

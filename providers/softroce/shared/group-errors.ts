@@ -1,7 +1,7 @@
 /** Why an address cannot be shared, and what to do about it. */
 import { type Gid, ipFromGid, SpiError } from '../../../core/spi/index.js';
 
-/** Of user ids, those that are not this process's. */
+/** Selects the user ids that are not this process's. */
 export function otherUsers(users: readonly number[]): readonly number[] {
   const own = process.geteuid?.();
   return users.filter((uid) => uid !== own);

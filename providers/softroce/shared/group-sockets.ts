@@ -32,7 +32,9 @@ export interface GroupSockets {
    * group; ENOMEM (net.core.optmem_max); EPERM, EACCES or ENOSYS from a sandbox
    */
   attachSteering(descriptor: number, program: Uint32Array): void;
-  /** What comes to the socket from now on is dropped before it is queued, for everybody. */
+  /**
+   * Drops packets that arrive at the socket from now on, before they are queued, for all processes.
+   */
   dropAll(descriptor: number): void;
   /** Ends `dropAll`; without it nothing happens. */
   takeAll(descriptor: number): void;
@@ -43,7 +45,10 @@ export interface GroupSockets {
   drain(descriptor: number): number;
   /** The place stays taken while one of the two is open. @throws Error with `code` EMFILE */
   duplicate(descriptor: number): number;
-  /** Of what is closed already, or was never given out to this thread, nothing happens. */
+  /**
+   * Closes a descriptor. Does nothing if it is closed already, or was never given out to this
+   * thread.
+   */
   closeDescriptor(descriptor: number): void;
   /** Zeros. @param name what /proc shows, at most 200 bytes */
   createSharedTable(name: string, lengthBytes: number): SharedTable;

@@ -1,4 +1,4 @@
-/** Whether processes share an address: the system lists their names (/proc/net/unix). */
+/** Finds out whether processes share an address: the system lists their names (/proc/net/unix). */
 import { readFileSync } from 'node:fs';
 import type { Gid } from '../../../core/spi/index.js';
 import { groupNames } from './names.js';

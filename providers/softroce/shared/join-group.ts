@@ -11,13 +11,13 @@ const HOLD_MS = 1_000;
 
 export interface JoinedGroup {
   readonly share: DeviceShare;
-  /** What the native port opens; it says when its sockets are read no more. */
+  /** Slot and sockets for the native port. It calls `onClosed` when it no longer reads them. */
   readonly port: {
     readonly slot: number;
     readonly descriptors: readonly number[];
     readonly onClosed: () => void;
   };
-  /** Of the group: others of its processes have it, too. */
+  /** The name of the group: its other processes use the same one. */
   readonly name: string;
   /** Sees to what waits for the group in this thread: for a caller that blocks the event loop. */
   readonly turn: () => void;

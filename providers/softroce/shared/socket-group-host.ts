@@ -1,4 +1,4 @@
-/** What a process that shares an address has of the system, by the native addon. */
+/** System services of a process that shares an address, by the native addon. */
 import { randomFillSync } from 'node:crypto';
 import {
   type ConnectionRecord,
@@ -21,9 +21,9 @@ const BACKLOG = 64;
 /** The broker looks whether a slot's process lives by trying its name, for an instant. */
 const LIFE_WAIT_MS = 50;
 
-/** What of the native addon it takes. */
+/** The part of the native addon that it uses. */
 export interface GroupAddon extends GroupSockets, UnixSockets {
-  /** Of the link of an address. */
+  /** MTU and scope id of the link of an address. */
   findLink(gid: Uint8Array): [mtuBytes: number, scopeId: number] | undefined;
 }
 
@@ -42,7 +42,7 @@ export class SocketGroupHost implements GroupHost {
   /** Absent while the device opens: what comes for it then is lost, and repeated. */
   device: GroupDevice | undefined;
 
-  /** What the event loop calls when something waits. */
+  /** Called by the event loop when something waits. */
   private readonly readers = new Set<() => void>();
 
   constructor(private readonly init: SocketGroupInit) {

@@ -35,7 +35,7 @@ export interface ChannelPort {
 
 export interface ChannelOffer {
   readonly channel: number;
-  /** Of this half: 64 random bits, which its memory has too. */
+  /** Generation of this half: 64 random bits, which its memory contains, too. */
   readonly generation: bigint;
   readonly memoryFd: number;
   readonly memoryBytes: number;
@@ -50,6 +50,6 @@ export interface PeerHalf {
   readonly wakeFd: number;
   readonly gids: readonly Gid[];
   readonly udpPort: number;
-  /** Of the process, where others share its addresses. */
+  /** The slot of the process, if others share its addresses. */
   readonly slot: number | undefined;
 }

@@ -37,10 +37,10 @@ const KIND = {
 /** A device, and the half of a channel that it makes. */
 export interface Hello {
   readonly kind: 'HELLO';
-  /** Which of the device's processes; undefined where the device is one process. */
+  /** The slot of the device's process; undefined where the device is one process. */
   readonly slot: number | undefined;
   readonly guid: bigint;
-  /** Of the half of the channel, 64 random bits. */
+  /** Generation of this half of the channel: 64 random bits. */
   readonly generation: bigint;
   readonly memoryBytes: number;
   readonly udpPort: number;

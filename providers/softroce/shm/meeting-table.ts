@@ -65,7 +65,7 @@ const row = (next: MeetingState, ...actions: readonly MeetingAction[]): MeetingR
   actions,
 });
 
-/** What is not here changes nothing. */
+/** State table of a meeting. Inputs that are not listed change nothing. */
 export const MEETING_TABLE: Readonly<
   Record<MeetingState, Partial<Readonly<Record<MeetingInput, MeetingRow>>>>
 > = {

@@ -31,10 +31,10 @@ export interface ArenaSegment {
 /** A device, or one of the processes that share it. */
 export type Meeter = Pick<Hello, 'guid' | 'slot'>;
 
-/** What a meeting needs of the device. */
+/** Services that a meeting needs from the device. */
 export interface MeetingHost {
   readonly channels: ChannelPort;
-  /** What HELLO says of the device. */
+  /** The device's own data for HELLO. */
   readonly self: Pick<Hello, 'slot' | 'guid' | 'udpPort' | 'gids'>;
   readonly logger: Logger;
   /** @throws Error where nothing listens, SpiError('EPERM') for another user's process */
@@ -42,13 +42,13 @@ export interface MeetingHost {
   /** Calls back once, after the time that a meeting may take. @returns stops it */
   startTimer(onTimeout: () => void): () => void;
   segments(): readonly ArenaSegment[];
-  /** Of what a socket has brought. */
+  /** Closes a descriptor that a socket has brought. */
   closeDescriptor(descriptor: number): void;
   /** Nothing is held for the peer any more. */
   onApart(meeting: Meeting): void;
 }
 
-/** What has come with descriptors. */
+/** A message that arrived with descriptors. */
 interface Received {
   readonly hello: Hello;
   readonly descriptors: readonly number[];
@@ -57,7 +57,7 @@ interface Received {
 export class Meeting {
   state: MeetingState = 'APART';
   channel = NO_CHANNEL;
-  /** Of our call, or of the channel. */
+  /** The socket of our call, or of the channel. */
   private socket: UnixSocket | undefined;
   /** A call that has come. */
   private caller: UnixSocket | undefined;
@@ -285,12 +285,12 @@ export class Meeting {
   }
 }
 
-/** Which call stays, of two that cross: one order for both sides. */
+/** Chooses the call that stays when two cross: both sides use the same order. */
 function isSmaller(one: Meeter, other: Meeter): boolean {
   return one.guid === other.guid ? (one.slot ?? 0) < (other.slot ?? 0) : one.guid < other.guid;
 }
 
-/** What may be said in a state. */
+/** The messages allowed in each state. */
 const HEARD: Partial<Readonly<Record<MeetingState, readonly MeetingMessage['kind'][]>>> = {
   CALLING: ['HELLO', 'CROSSED'],
   MAPPED: ['READY'],

@@ -16,7 +16,7 @@ const MEETING_MS = 1000;
 const MAX_STRANGERS = 16;
 const BACKLOG = 64;
 
-/** What comes by them is the thread's: nothing is left of one that ends at any moment. */
+/** Unix sockets. Descriptors received by them belong to the thread: none is left when it ends. */
 export interface MeetingSockets extends UnixSockets {
   closeDescriptor(descriptor: number): void;
 }
@@ -38,7 +38,7 @@ export class Meetings implements MeetingHost {
   private listener: UnixListener | undefined;
   /** By the peer's name. */
   private readonly meetings = new Map<string, Meeting>();
-  /** What ends the wait for each. */
+  /** Ends the wait, for each connection whose peer is not known yet. */
   private readonly strangers = new Map<UnixSocket, () => void>();
 
   constructor(private readonly init: MeetingsInit) {
@@ -166,7 +166,7 @@ export class Meetings implements MeetingHost {
 
 const NO_CHANNEL = -1;
 
-/** Of an abstract Unix socket. */
+/** The name of an abstract Unix socket. */
 export function nameOf({ guid, slot }: Meeter): string {
   const ofSlot = slot === undefined ? '' : `/${slot}`;
   return `dapl-softroce/${guid.toString(16).padStart(16, '0')}${ofSlot}`;

@@ -5,10 +5,10 @@ import type { ShmOptions } from './shm-options.js';
 
 /** Addresses of a device. */
 const MAX_GIDS = 64;
-/** Of a device that is one process. */
+/** Slot number for a device that is one process. */
 const ANY_SLOT = -1;
 
-/** What the native port has of them. */
+/** The native port's calls for channels. */
 export interface NativeChannelCalls {
   /** As of a ChannelPort. @throws Error with the `code` of the system */
   offerChannel(slots: number, bounceBytes: number, peerBytes: number): ChannelOffer;

@@ -58,7 +58,7 @@ const OPTIONS = {
   arenaBytes: optional(integer(0, 2 ** 46)),
 };
 
-/** Of an option: on, off, or on with limits. */
+/** The kind of the option: on, off, or on with limits. */
 export const SHM = optional(
   kindOf<boolean | Partial<ShmOptions>>(
     'a boolean, or limits as an object',

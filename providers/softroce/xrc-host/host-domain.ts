@@ -21,7 +21,7 @@ import {
 
 type Of<Name extends Op> = Extract<Request, { readonly op: Name }>;
 
-/** What ends. */
+/** An object that can be ended. */
 export interface HostedObject {
   destroy(): void;
 }
@@ -73,7 +73,7 @@ interface Target {
   readonly holds: Map<Opener, number>;
 }
 
-/** What is in a zone. */
+/** An object in a zone. */
 interface Placed<T extends HostedObject> extends HostedObject {
   readonly object: T;
 }

@@ -28,7 +28,7 @@ export class HostLink {
   private readonly notes: Note[] = [];
   /** Requests that the host has, and whose caller has been told that it does not answer. */
   private readonly givenUp = new Map<number, Request>();
-  /** What the event loop hears the answer of. */
+  /** Handlers of the answers that the event loop receives. */
   private readonly askedLater = new Map<number, (answer: Answer | SpiError) => void>();
   private readonly answerMs: number;
   private number = 0;
@@ -123,7 +123,7 @@ export class HostLink {
     else this.undo(answer);
   }
 
-  /** What has been done after all, for a caller that has been told that it is not. */
+  /** Undoes a request that succeeded after its caller had been told that it failed. */
   private undo({ answer, code, value }: Answer): void {
     const request = this.givenUp.get(answer);
     this.givenUp.delete(answer);

@@ -81,7 +81,7 @@ export class DeviceObjects implements HostObjects {
   }
 }
 
-/** What of a CM module answers for other processes. */
+/** The calls of a CM module that answer for other processes. */
 export type HandedCm = Pick<CmModule, 'acceptHanded' | 'repeatHanded'>;
 
 class HostedQp implements HostedTargetObject {

@@ -37,7 +37,7 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   private readonly mirrors = new Map<Domain, Mirror>();
   /** So many numbers have been given to them. */
   private zones = 0;
-  /** What the connection of a target that was accepted here is told to. */
+  /** Event handlers of connections whose target was accepted here. */
   private readonly connections = new Map<number, (event: CmEvent) => void>();
 
   /** It is `open`ed before anything else. */
@@ -140,7 +140,7 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
     }
   }
 
-  /** What the host shared is lost: completions that it has shown are not. */
+  /** Ends what the host shared. Completions that it has shown are not lost. */
   private onEnd(): void {
     for (const queue of [...this.queues.values()]) {
       queue.takeCompletions();

@@ -98,7 +98,7 @@ export class HostedQueue implements SharedReceiveQueue, SharedReceives {
     askIfThere(this.parts.link, { op: 'removeQueue', srqn: this.srqn });
   }
 
-  /** What the host has completed appears in the consumer's queue. */
+  /** Moves the host's completions to the consumer's queue. */
   takeCompletions(): void {
     const { completions } = this.rings;
     const { words } = completions;

@@ -1,7 +1,7 @@
 /**
- * What an opener of a domain and its host process say to each other: a message is one JSON object,
- * of at most 4,096 bytes. An opener asks, and waits for the answer that has its number; the host
- * tells of events and completions unasked. The tables say which fields a message has.
+ * Messages between an opener of a domain and its host process. A message is one JSON object, of at
+ * most 4,096 bytes. An opener asks, and waits for the answer that has its number; the host sends
+ * events and completions unasked. The tables list the fields of each message.
  */
 import {
   type CmAcceptOptions,
@@ -19,7 +19,7 @@ import {
 export const MAX_MESSAGE_BYTES = 4096;
 const GID_BYTES = 16;
 
-/** What an opener asks for. */
+/** A request of an opener. */
 export type Request =
   | { readonly op: 'open'; readonly mode: XrcOpenMode }
   /** With the descriptor of the memory that it is in, of that length. */
@@ -97,7 +97,7 @@ export function handedRequestOf({ mad, gid, localGidIndex, udpPort }: HandedReq)
   return { data: mad, source: udpPort === 0 ? source : { ...source, udpPort } };
 }
 
-/** What is said without an answer. */
+/** A message that has no answer. */
 export type Note =
   /** Rings have something new: receives at the host, completions at the opener. */
   | { readonly note: 'look' }

@@ -19,7 +19,7 @@ const START_MS = 20_000;
 const SLEEP_MS = 2;
 const DIGITS = 16;
 
-/** What the native addon has for it. */
+/** The native addon's calls for opening a domain. */
 export type XrcHostAddon = Pick<UnixSockets, 'connectUnix'> & {
   memoryDescriptor(name: string): number;
   createSharedTable(name: string, lengthBytes: number): Table;
@@ -29,12 +29,12 @@ type Table = { readonly memory: ArrayBuffer; readonly descriptor: number };
 
 export interface XrcHostInit {
   readonly addon: XrcHostAddon;
-  /** Of the group of processes that share the device. */
+  /** The name of the group of processes that share the device. */
   readonly groupName: string;
   /** Lets the group's broker, which may be in this thread, answer the host that starts. */
   readonly turn: () => void;
   readonly names: SharedNames;
-  /** What a host process runs; undefined where there is no such file. */
+  /** The file that a host process runs; undefined where there is no such file. */
   readonly program: string | undefined;
   /** Options of the device that the host is to open, but for `shared`. */
   readonly options: object;

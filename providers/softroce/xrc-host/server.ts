@@ -83,7 +83,7 @@ export class Server {
 
 class Caller {
   private readonly opener: Opener;
-  /** What the opener's queue has no room for. */
+  /** Messages for which the opener's queue has no room. */
   private readonly waiting: (Note | Answer)[] = [];
   private ended = false;
 

@@ -73,7 +73,7 @@ export interface VerbsAddon extends FileMapper, MemorySharer, XrcNative {
   ): number;
   /** With `force` 1 its objects are destroyed first; else EBUSY while there are any. */
   closeDevice(device: number, force: number): number;
-  /** Whether waiting for its events keeps the process alive. */
+  /** Sets whether waiting for the device's events keeps the process alive. */
   setAlive(device: number, alive: number): number;
   queryDevice(device: number): NativeDeviceAttributes | number;
   queryPort(device: number, port: number): NativePortAttributes | number;

@@ -1,6 +1,6 @@
 /** The native part of management datagrams: files of /dev/infiniband/umadN, an agent in each. */
 
-/** What a file tells: `onEvent(event, token, errno)`, from the event loop, never inside a call. */
+/** Events of a file: `onEvent(event, token, errno)`, from the event loop, never inside a call. */
 export const UmadEvent = {
   /** Something can be read, or the device is gone. */
   READABLE: 0,

@@ -72,7 +72,7 @@ const DEFAULT_ACK_TIMEOUT = 18;
 
 export class ActiveConnection extends VerbsConnection {
   protected readonly onEvent: (event: CmEvent) => void;
-  /** Of rdma_cm's choice: not known before the peer has answered. */
+  /** Chosen by rdma_cm: not known before the peer has answered. */
   localPort = 0;
   private readonly deadline = new Timer(() => void this.dispatch('deadline'));
   private answer: CmNativeEvent | undefined;

@@ -14,7 +14,7 @@ import {
 } from '../addon/rdmacm.js';
 import { errnoError } from '../system/errno.js';
 
-/** What a request or a reply says (struct rdma_conn_param). */
+/** Contents of a request or a reply (struct rdma_conn_param). */
 export interface ConnectionParameters {
   readonly qpn: number;
   readonly responderResources: number;
@@ -24,7 +24,7 @@ export interface ConnectionParameters {
   readonly usesSharedReceives: boolean;
 }
 
-/** Of datagrams, which have no connection. */
+/** Parameters for datagrams, which have no connection. */
 export const NO_PARAMETERS: ConnectionParameters = {
   qpn: 0,
   responderResources: 0,
@@ -34,7 +34,7 @@ export const NO_PARAMETERS: ConnectionParameters = {
   usesSharedReceives: false,
 };
 
-/** What rdma_cm knows of both ends of an identifier. */
+/** Both ends of an identifier, as rdma_cm knows them. */
 export interface IdDescription {
   readonly localGid: Gid;
   readonly localPort: number;

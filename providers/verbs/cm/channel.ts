@@ -15,7 +15,7 @@ const MAX_READ_FAILURES = 8;
 /** An event, copied out and acknowledged. */
 export interface CmNativeEvent {
   readonly type: CmEventType;
-  /** Of a connection request: the new identifier. */
+  /** The identifier; for a connection request, the new one. */
   readonly id: number;
   /** 0, a negative errno, a reject reason, or the status of a SIDR_REP. */
   readonly status: number;

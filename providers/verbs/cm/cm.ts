@@ -76,7 +76,7 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
-  /** Of the device's port; absent: it is always up. */
+  /** The gate of the device's port; absent: it is always up. */
   readonly gate?: PortGate;
   /** rdma_cm says that the device is being removed: with each of its identifiers. */
   readonly onRemoval?: () => void;

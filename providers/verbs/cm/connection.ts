@@ -49,14 +49,14 @@ class FlightRecord {
   }
 }
 
-/** What hears the events of an identifier. */
+/** Receives the events of an identifier. */
 export interface CmIdOwner {
   onNativeEvent(event: CmNativeEvent): void;
   /** The module closes. */
   close(): void;
 }
 
-/** What a connection needs of the module. */
+/** Services that a connection needs from the module. */
 export interface CmServices {
   readonly calls: CmCalls;
   readonly device: Device;
@@ -78,7 +78,7 @@ export interface CmServices {
   defer(task: () => void): void;
 }
 
-/** What TIMEWAIT_EXIT may be late before it is not waited for. */
+/** Delay of TIMEWAIT_EXIT after which it is no longer awaited. */
 const TIMEWAIT_GRACE_US = 5_000_000;
 const COMM_EST = 4;
 
@@ -267,7 +267,7 @@ export abstract class VerbsConnection
     timers.start(this.timewait, clock.now() + this.timewaitUs + waitUs);
   }
 
-  /** What both sides do alike. */
+  /** Actions common to both sides. */
   protected static readonly COMMON: Actions<VerbsConnection, CmAction> = {
     stopTimers: (c) => c.stopTimers(),
     startTimewait: (c) => c.startTimewait(),

@@ -1,11 +1,11 @@
-/** What has gone wrong on an identifier of librdmacm, for people and for the consumer. */
+/** Texts and errors for failures on an identifier of librdmacm, for people and for the consumer. */
 import { nameOf, SpiError } from '../../../core/spi/index.js';
 import { requestGone } from '../../../plugins/cm/provider.js';
 import { CmEventType } from '../addon/rdmacm.js';
 import { errnoName } from '../system/errno.js';
 import type { CmNativeEvent } from './channel.js';
 
-/** What an event means that ends an attempt. */
+/** Explains an event that ends an attempt. */
 export function failureText(event: CmNativeEvent): string {
   const status = statusText(event);
   switch (event.type) {

@@ -70,7 +70,7 @@ export class PassiveConnection extends VerbsConnection {
     if (from === 'REQ_RCVD') this.onSettled();
   }
 
-  /** What the kernel no longer knows of has been given up by the peer. */
+  /** Plans the queue pair. If the kernel no longer knows the request, the peer has given it up. */
   private planFor(options: CmAcceptOptions): QpPlan {
     try {
       return qpPlanOf(this.services, this.id, this.description.localGid, options);

@@ -1,4 +1,4 @@
-/** What the CM has found out about a connection, as attributes of its queue pair. */
+/** Attributes of a connection's queue pair, as found out by the CM. */
 import {
   type AddressVector,
   type CmParameters,

@@ -242,7 +242,9 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
     }
   }
 
-  /** What the kernel's interface cannot say or do, or refuses without a reason. */
+  /**
+   * Rejects options that the kernel's interface cannot express or do, or refuses without a reason.
+   */
   private checkForKernel(options: MadSendOptions, header: MadHeader | undefined): void {
     const { destination, timeoutUs } = options;
     checkQkey(destination);

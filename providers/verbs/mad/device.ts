@@ -1,4 +1,4 @@
-/** Which umad device belongs to a port of an RDMA device: sysfs says. */
+/** Finds the umad device of a port of an RDMA device, in sysfs. */
 import { join } from 'node:path';
 import { SpiError } from '../../../core/spi/index.js';
 import { namesIn, textOf } from '../system/sysfs.js';

@@ -1,4 +1,4 @@
-/** What errno means where a umad device gives it, and what may help. */
+/** Meanings of errno values from a umad device, and what may help. */
 import { constants } from 'node:os';
 import {
   type Gid,
@@ -17,7 +17,7 @@ const { errno } = constants;
 /** The device went away under an open file: EIO, before Linux 5.11 EINVAL or EPIPE. */
 export const GONE: ReadonlySet<number> = new Set([errno.EIO, errno.ENODEV, errno.EPIPE]);
 
-/** What some errnos mean there, in a sentence about what was asked for. */
+/** The meaning of some errno values, in a sentence about the request. */
 type Meaning = readonly [
   errnos: Iterable<number>,
   code: SpiErrorCode,
@@ -132,7 +132,7 @@ export function checkQkey({ qkey }: Pick<MadAddress, 'qkey'>): void {
   );
 }
 
-/** What would come back of a request, the kernel does not recognize. */
+/** Error for a request whose response the kernel would not recognize. */
 export function unmatchable(gid: Gid): SpiError {
   return new SpiError(
     'EOPNOTSUPP',
@@ -141,7 +141,7 @@ export function unmatchable(gid: Gid): SpiError {
   );
 }
 
-/** What waits for a response, and neither that nor a timeout is told. */
+/** Error for a send that waits for a response, when neither that nor a timeout is reported. */
 export function silentFailure(gid: Gid): SpiError {
   return new SpiError(
     'EIO',

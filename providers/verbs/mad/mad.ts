@@ -29,21 +29,21 @@ import type { PortAgent, UmadCounters, UmadGids } from './services.js';
 import { TransferAgent } from './transfer-agent.js';
 
 /**
- * What cuts and puts together all that is longer than a datagram: Linux, or the transfers of
- * plugins/mad. `auto`: the kernel, unless the port has an IPv4 address, where it cannot.
+ * The part that segments and reassembles transfers longer than a datagram: Linux, or the transfers
+ * of plugins/mad. `auto`: the kernel, unless the port has an IPv4 address, where it cannot.
  */
 export type RmppBy = 'auto' | 'kernel' | 'module';
 
 export interface UmadOptions {
   /** Default `auto`. */
   readonly rmppBy?: RmppBy;
-  /** What transfers to this node may hold, where they are the module's. */
+  /** Limits of transfers to this node, if the module handles them. */
   readonly rmpp?: Partial<RmppLimits>;
 }
 
 export interface UmadDependencies {
   readonly native: UmadNative;
-  /** Of the character device. @throws SpiError when there is none */
+  /** The path of the character device. @throws SpiError when there is none */
   readonly path: () => string;
   readonly device: UmadGids;
   readonly timers: Timers;

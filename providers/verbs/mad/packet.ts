@@ -19,11 +19,11 @@ const at = {
 
 const HOP_LIMIT = 64;
 
-/** What a packet says of itself, without its MAD. */
+/** Fields of a packet, without its MAD. */
 export interface PacketHeader {
   /** 0, or the errno of a send of ours that comes back. */
   readonly status: number;
-  /** Of header and MAD, also when only a part of it could be read. */
+  /** The length of header and MAD, even if only a part of it could be read. */
   readonly lengthBytes: number;
   readonly qpn: number;
   /** Undefined without a GRH, as on InfiniBand between ports of one subnet. */

@@ -41,7 +41,7 @@ export type SendAction =
   | 'stopTimer'
   /** Calls the receive handler: always ahead of the report. */
   | 'deliver'
-  /** What `report` will say. */
+  /** The result that `report` will give. */
   | 'statusSuccess'
   | 'statusTimeout'
   | 'statusFlushed'

@@ -35,11 +35,11 @@ export interface UmadSendInit {
   readonly token: number;
   readonly context: unknown;
   readonly gid: Gid;
-  /** What a response is matched by; undefined if none is expected. */
+  /** The key that matches a response; undefined if none is expected. */
   readonly key: string | undefined;
   /** No word of the kernel's comes later than this behind the writing. */
   readonly longestWaitUs: number;
-  /** What it is called when not even then there is one. */
+  /** Makes the error for a send without a report even by then. */
   readonly silence: () => SpiError;
 }
 
@@ -97,7 +97,9 @@ export class UmadSend implements MadSendHandle, Machine<SendState, SendEvent> {
     this.advance('flush');
   }
 
-  /** What the kernel has said may wait to be read while the process was busy with other things. */
+  /**
+   * Reads reports of the kernel that may have waited while the process was busy with other things.
+   */
   private onLongestWait(): void {
     this.owner.drain();
     if (this.state !== 'WAITING') return;

@@ -1,4 +1,4 @@
-/** What the agents of a port have in common. */
+/** Common services of the agents of a port. */
 import type { Gid, Logger, MadAgent, MadAgentOptions } from '../../../core/spi/index.js';
 import type { RmppAllowance, RmppCounters } from '../../../plugins/mad/provider.js';
 import type { UmadNative } from '../addon/umad.js';
@@ -25,7 +25,7 @@ export interface UmadCounters {
 export interface UmadServices extends UmadSendServices {
   readonly native: UmadNative;
   readonly logger: Logger;
-  /** Of the character device. */
+  /** The path of the character device. */
   readonly path: string;
   readonly device: UmadGids;
   readonly counters: UmadCounters;

@@ -23,7 +23,7 @@ import { UmadSend } from './send.js';
 import type { PortAgent, UmadServices } from './services.js';
 import { TransferPort } from './transfer-port.js';
 
-/** Segments that may come before an ACK goes: what the kernel takes, an eighth of its receives. */
+/** Segments per ACK: the kernel's window, 1/8 of its receive queue. */
 const WINDOW = 64;
 
 export class TransferAgent implements PortAgent {
@@ -97,7 +97,7 @@ export class TransferAgent implements PortAgent {
     return this.ended;
   }
 
-  /** What is being written completes while the file is there. */
+  /** Ends the agents. Sends that are being written complete while the file is there. */
   private async end(): Promise<void> {
     await Promise.all([this.agent.unregister(), this.asker?.unregister()]);
     this.file.close();

@@ -56,7 +56,7 @@ const NUMBERS = [
   ['rnrRetryCount', 16, 11, 7, RELIABLE],
 ] as const;
 
-/** What an InfiniBand path has beside GIDs; the CM knows it. 0 on Ethernet. */
+/** Parts of an InfiniBand path beside GIDs, known to the CM. 0 on Ethernet. */
 export interface InfiniBandPath {
   readonly destinationLid: number;
   readonly serviceLevel: number;
@@ -141,7 +141,7 @@ function writeAddressVector(
   words[WORD.SOURCE_PATH_BITS] = addressVector.sourcePathBits ?? 0;
 }
 
-/** What the kernel says of a queue pair; a path is there once it has been given one. */
+/** Attributes of a queue pair, as the kernel reports them; a path is there once it has been set. */
 export function readAttributes(
   words: Uint32Array,
   type: QpType,

@@ -10,7 +10,7 @@ import type { PollingMode } from '../../../core/spi/index.js';
 const BUSY_MS = 0.2;
 
 export interface PolledQueue {
-  /** Whether there is something to read. */
+  /** True if there is something to read. */
   hasArrived(): boolean;
   /** Lets the device notify; false when it cannot. */
   arm(): boolean;
@@ -58,7 +58,7 @@ export class BoundedPolling {
     else this.handOver();
   }
 
-  /** What came before the device was armed does not fire it: look once more. */
+  /** Polls once more: events from before the device was armed do not fire it. */
   private handOver(): void {
     this.stop();
     if (!this.queue.arm() || this.queue.hasArrived()) this.notify();

@@ -108,7 +108,7 @@ export class VerbsCompletionQueue extends VerbsObject implements CompletionQueue
     return this.device.addon.arm(this.number * 2 + (solicitedOnly ? 1 : 0));
   }
 
-  /** Whether something is there that core has not read; a device that is gone counts. */
+  /** True if something is there that core has not read; a device that is gone counts. */
   private hasArrived(): boolean {
     return this.device.addon.poll(this.number) !== 0;
   }

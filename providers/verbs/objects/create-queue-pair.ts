@@ -23,7 +23,7 @@ const WORDS = [
 ] as const;
 type Parts = Readonly<Partial<Record<(typeof WORDS)[number], number>>>;
 
-/** What the addon has made. */
+/** The queue pair made by the addon. */
 export interface MadeQueuePair {
   readonly number: number;
   readonly qpn: number;
@@ -32,7 +32,7 @@ export interface MadeQueuePair {
 /** Makes one with these rings. */
 export type CreateQueuePair = (sendRing: Ring, receiveRing: Ring | undefined) => MadeQueuePair;
 
-/** What a target has of its own. */
+/** Attributes that only an opened target has. */
 export const OPENED_TARGET = {
   type: QpType.XRC_TGT,
   maxSendWr: 0,

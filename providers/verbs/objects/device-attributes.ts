@@ -1,4 +1,4 @@
-/** What verbs say of a device and its port, in the words of the SPI. */
+/** Translates the verbs attributes of a device and its port into those of the SPI. */
 import {
   type DeviceAttributes,
   type DeviceCapability,

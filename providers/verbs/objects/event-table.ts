@@ -1,4 +1,7 @@
-/** What hears of an asynchronous event: objects by the addon's numbers, which are apart by kind. */
+/**
+ * Receivers of asynchronous events: objects by the addon's numbers, which are separate for each
+ * kind.
+ */
 import { AsyncEventType } from '../../../core/spi/index.js';
 
 const OF_QUEUE_PAIRS: ReadonlySet<AsyncEventType> = new Set([

@@ -81,7 +81,7 @@ export class GidTable {
   }
 }
 
-/** What kernels say of an empty entry: ENODATA, and older ones EINVAL, EAGAIN or ENOENT. */
+/** Errors of kernels for an empty entry: ENODATA, and older ones EINVAL, EAGAIN or ENOENT. */
 function isAbsent(errno: number): boolean {
   return [2, 11, 22, 61].includes(errno);
 }

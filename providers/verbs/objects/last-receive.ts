@@ -1,14 +1,14 @@
 /**
- * That a queue pair on a shared receive queue takes no more receives. Hardware says so in ERR
- * (IBTA 11.6.3, last WQE reached); rdma_rxe of Linux 6.1 does not. Where nothing says
- * it, it is said after a time in which any device has flushed what it had begun to fill.
+ * Reports that a queue pair on a shared receive queue takes no more receives. Hardware reports it
+ * in ERR (IBTA 11.6.3, last WQE reached); rdma_rxe of Linux 6.1 does not. Without such a report, it
+ * is reported after a time in which any device has flushed what it had begun to fill.
  */
 import { type Clock, Timer, type Timers } from '../../../core/spi/index.js';
 
 /** Devices flush within a millisecond; disconnections are told that much later. */
 const GRACE_US = 50_000;
 
-/** What starts and stops the timers of a device. */
+/** Clock and timers of a device. */
 export interface DeviceTime {
   readonly clock: Clock;
   readonly timers: Timers;

@@ -4,7 +4,7 @@ import type { VerbsAddon } from '../addon/native-addon.js';
 import type { EventTable } from './event-table.js';
 import type { DeviceTime } from './last-receive.js';
 
-/** What is of a device, until it is destroyed. */
+/** An object of a device, until it is destroyed. */
 export interface OpenObject {
   /** The device has gone, and what it was made of with it. */
   markDestroyed(): void;

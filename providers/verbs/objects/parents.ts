@@ -1,4 +1,6 @@
-/** What an object is made from, if it is of this provider and of the same device. */
+/**
+ * Finds the parents of an object, and checks that they are of this provider and of the same device.
+ */
 import {
   type CompletionQueue,
   type ProtectionDomain,
@@ -10,7 +12,7 @@ import type { OpenDevice } from './open-device.js';
 import { VerbsProtectionDomain } from './protection-domain.js';
 import { VerbsXrcDomain } from './xrc-domain.js';
 
-/** What all objects of this provider can tell of themselves. */
+/** The check common to all objects of this provider. */
 interface Usable {
   checkUsable(device: OpenDevice): void;
 }

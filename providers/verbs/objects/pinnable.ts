@@ -1,4 +1,4 @@
-/** Which memory may be registered, and what keeps it in place. */
+/** Checks which memory may be registered, and keeps it in place. */
 import { types } from 'node:util';
 import { markAsUntransferable } from 'node:worker_threads';
 import { memoryRefused } from '../system/errors.js';
@@ -21,7 +21,9 @@ export function pinnable(memory: ArrayBufferView): Uint8Array {
 
 /** How many regions each buffer has. */
 const pins = new WeakMap<ArrayBuffer, number>();
-/** What the addon has made: Node holds it untransferable, and Node 26 aborts if told so again. */
+/**
+ * Memory made by the addon: Node holds it untransferable, and Node 26 aborts if it is marked again.
+ */
 const external = new WeakSet<ArrayBufferLike>();
 /** Methods that move the memory to another ArrayBuffer (Node 22 and later). */
 const MOVERS = ['transfer', 'transferToFixedLength'] as const;

@@ -51,7 +51,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   readonly detachMulticast?: (group: Gid) => void;
   private readonly words = new Uint32Array(ATTRIBUTE_WORDS);
   private readonly lines: string[] = [];
-  /** That it is in ERR has been told, or ordered. */
+  /** The ERR state has been reported, or a move to it ordered. */
   private errorKnown = false;
   /** It went to RTR by `modify`; the queue pairs of iWARP are the kernel's to move. */
   private isMovedHere = false;

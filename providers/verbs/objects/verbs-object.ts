@@ -1,4 +1,4 @@
-/** What all objects of a device have in common: a number of the addon, until they are gone. */
+/** Base of all objects of a device: a number of the addon, until they are gone. */
 import { SpiError } from '../../../core/spi/index.js';
 import { check } from '../system/errno.js';
 import type { OpenDevice } from './open-device.js';

@@ -1,6 +1,6 @@
 /**
- * Which device, port and GID an adapter stands on, and the reason in words: a pure function of what
- * the machine has and of what was asked for.
+ * Chooses the device, port and GID of an adapter, and gives the reason in words: a pure function of
+ * the machine's devices and the request.
  */
 import { show } from '../../../core/spi/checks/index.js';
 import {
@@ -16,10 +16,10 @@ import { isLinkLocal } from '../system/link-local.js';
 import { interfaceOf } from '../system/port-interface.js';
 import type { GidEntry, GidType, RdmaDevice, RdmaPort, SystemSnapshot } from '../system/system.js';
 
-/** Which GID of a port is taken when none is named, and how a GID is written for people. */
+/** The preferred GID of a port when none is named, and how a GID is written for people. */
 interface Preference {
   readonly takes: (entry: GidEntry) => boolean;
-  /** What people are told. */
+  /** The reason, for people. */
   readonly why: string;
 }
 
@@ -57,9 +57,9 @@ function gidText({ index, gid, type, netdev }: GidEntry): string {
   return `GID ${index} (${type}, ${ipFromGid(gid)}${where})`;
 }
 
-/** What was asked for: a device, or an address, or nothing in particular. */
+/** The request: a device, or an address, or nothing in particular. */
 export interface DeviceRequest {
-  /** Of an RDMA device (`mlx5_0`) or of a network interface (`eth0`). */
+  /** Name of an RDMA device (`mlx5_0`) or of a network interface (`eth0`). */
   readonly device?: string;
   /** A local or remote IP address, in text. */
   readonly address?: string;
@@ -69,7 +69,7 @@ export interface DeviceRequest {
   readonly route?: Route;
 }
 
-/** What the routing table says: the address that it would send from, or why there is none. */
+/** The result of the routing table: the source address that it would use, or why there is none. */
 export type Route = { readonly source: string } | { readonly problem: string };
 
 export interface DeviceChoice {
@@ -86,7 +86,7 @@ export interface DeviceChoice {
   readonly address?: string;
   /** Why this one; for the log and for `dapl info`. */
   readonly reason: string;
-  /** What is likely to go wrong with it. */
+  /** A likely problem with the choice. */
   readonly warning?: string;
 }
 
@@ -293,7 +293,7 @@ const isActive = ({ port }: Place): boolean => port.state === 'ACTIVE';
 const placeText = ({ device, port }: Place): string => `${device.name} port ${port.number}`;
 const stateText = (port: RdmaPort): string => `${port.state} (${port.physicalState})`;
 
-/** Which interfaces have a device: what people look for when theirs has none. */
+/** Lists the interfaces that have a device: people look for them when theirs has none. */
 function servedText(system: SystemSnapshot): string {
   const parts = system.devices.map((device) => {
     const netdevs = candidates({ ...system, devices: [device] })

@@ -1,6 +1,6 @@
 /**
- * What verbs has to stand on here: for `dapl info`, and for programs that choose. Nothing stays
- * open.
+ * What verbs can use on this machine: for `dapl info`, and for programs that choose a provider.
+ * Nothing stays open.
  */
 import { consumerCall } from '../../../core/spi/errors/consumer-errors.js';
 import { type DeviceAttributes, type DeviceCapability, SpiError } from '../../../core/spi/index.js';
@@ -17,7 +17,7 @@ import { requestOf, systemOf } from './request.js';
 import type { NetworkInterface, RdmaDevice } from '../system/system.js';
 
 export interface InspectedDevice extends RdmaDevice {
-  /** What the device says of itself and of its first port; absent when it does not open. */
+  /** Attributes of the device and of its first port; absent when it does not open. */
   readonly attributes?: DeviceAttributes;
   readonly capabilities?: readonly DeviceCapability[];
   /** Path MTU of each port, in the order of `ports`. */
@@ -31,7 +31,7 @@ export interface VerbsInspection {
   readonly problem?: string;
   readonly devices: readonly InspectedDevice[];
   readonly interfaces: readonly NetworkInterface[];
-  /** What `verbs(options)` would stand on. */
+  /** The choice that `verbs(options)` would make. */
   readonly choice?: DeviceChoice;
   /** Why it would stand on nothing. */
   readonly choiceProblem?: string;
@@ -97,7 +97,7 @@ function attempt<T>(call: () => T): { readonly value: T } | { readonly problem: 
   }
 }
 
-/** What is none of ours is a fault of ours, and not swallowed. */
+/** The text of an SpiError. Any other error is a bug of ours, and is not swallowed. */
 function sentenceOf(error: unknown): string {
   if (error instanceof SpiError) return error.message;
   throw error;

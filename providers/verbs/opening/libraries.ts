@@ -8,7 +8,10 @@ import type { LibraryPaths } from './options.js';
 /** All of the addon's calls. */
 export type Addon = VerbsAddon & CmNative & UmadNative;
 
-/** What is loaded stays loaded. @throws SpiError('ENODEV') what is missing, and how to get it */
+/**
+ * Opens the libraries. Those that are loaded stay loaded.
+ * @throws SpiError('ENODEV') what is missing, and how to get it
+ */
 export function openLibraries(paths: LibraryPaths = {}): Addon {
   const addon = loadVerbsAddon() as Addon;
   const missing: MissingLibrary[] = [];

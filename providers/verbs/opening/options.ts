@@ -1,4 +1,4 @@
-/** What `verbs()` takes, checked. */
+/** Checks the options of `verbs()`. */
 import {
   checkOptions as checkTable,
   integer,
@@ -19,7 +19,7 @@ export interface LibraryPaths {
   readonly verbs?: string;
   /** librdmacm.so.1 */
   readonly rdmacm?: string;
-  /** What stands in for the files /dev/infiniband/umad*: for tests. */
+  /** Replaces the files /dev/infiniband/umad*: for tests. */
   readonly umad?: string;
 }
 
@@ -55,7 +55,7 @@ const ADDRESS = kindOf<string>(
 );
 /** `port_num` and the GID index are a byte each in verbs. */
 const MAX_BYTE = 255;
-/** What each may be: the plugin's table. */
+/** The kinds of the options: the plugin's table. */
 export const OPTIONS = {
   device: OPTIONAL_TEXT,
   address: optional(ADDRESS),

@@ -1,4 +1,4 @@
-/** What the options ask for, with what this machine says to it. */
+/** Reads the request of the options, and what this machine has for it. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { isIP } from 'node:net';

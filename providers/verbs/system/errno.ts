@@ -27,7 +27,7 @@ const KNOWN: ReadonlySet<string> = new Set<SpiErrorCode>([
   'EIO',
 ]);
 
-/** What means the same to us; anything else is EIO. */
+/** Codes with the same meaning in the SPI; any other one is EIO. */
 const SAME: Readonly<Record<string, SpiErrorCode>> = {
   ENOTSUP: 'EOPNOTSUPP',
   ENOSYS: 'EOPNOTSUPP',
@@ -78,7 +78,7 @@ export function failureError(
   return errnoError(name ?? 'libibverbs', failure & ERRNO_MASK, detail);
 }
 
-/** What a query has found. @throws SpiError when it is an errno */
+/** Returns the result of a query. @throws SpiError when it is an errno */
 export function answered<T>(call: string, answer: T | number, detail?: string): T {
   if (typeof answer === 'number') throw errnoError(call, answer, detail);
   return answer;

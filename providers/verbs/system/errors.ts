@@ -1,6 +1,6 @@
 /**
- * What goes wrong between a program and the kernel's RDMA, in sentences: what was met, and what to
- * do about it. docs/verbs.md lists them with their remedies.
+ * Errors between a program and the kernel's RDMA, in sentences: what failed, and what to do about
+ * it. docs/verbs.md lists them with their remedies.
  */
 import { SpiError } from '../../../core/spi/index.js';
 

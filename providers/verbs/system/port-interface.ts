@@ -1,4 +1,4 @@
-/** Which network interface stands on an RDMA port. */
+/** Finds the network interface of an RDMA port. */
 import type { GidEntry, RdmaDevice, RdmaPort, SystemSnapshot } from './system.js';
 
 /** Bytes of a hardware address of IP over InfiniBand: flags, QPN, then the GID of the port. */

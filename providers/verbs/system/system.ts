@@ -1,6 +1,6 @@
 /**
- * What this machine has for RDMA, as data: devices, ports and GIDs of sysfs, and the addresses of
- * its network interfaces. Everything that chooses or explains works on this, not on the machine.
+ * RDMA resources of this machine, as data: devices, ports and GIDs of sysfs, and the addresses of
+ * its network interfaces. All code that chooses or explains works on this, not on the machine.
  */
 import type { Gid } from '../../../core/spi/index.js';
 
