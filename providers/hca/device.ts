@@ -353,7 +353,7 @@ function offersOfPort(port: PacketPort): number {
 
 const GUID_BITS = 0xffffffffn;
 
-/** @param random what tells it apart, unless that is given to all processes of the device */
+/** @param random makes it unique, unless all processes of the device are given one */
 function nodeGuidOf({ parameters, port, share }: Hca, random: number): bigint {
   const own = share === undefined ? random : Number(share.nodeGuid & GUID_BITS);
   const slots = share === undefined ? 0 : PEER_AGREEMENT.SLOTS;
@@ -393,7 +393,7 @@ function deviceAttributes(hca: Hca, random: Random): DeviceAttributes {
   };
 }
 
-// That objects handed in are ours, of the same device, and still there.
+// Checks that objects passed in are ours, of the same device, and not destroyed.
 
 /** An object that others are made with. */
 interface Parent<Owner> {

@@ -1,7 +1,7 @@
 /**
  * The pump: moves packets, timers and completions of a device, then runs the handlers and deferred
  * tasks that are due, then sends what those posted. Sans-IO: the provider supplies the clock, calls
- * `pump` when the port is readable, the deadline has come or `requestPump` asks, and arms one real
+ * `pump` when the port is readable, at the deadline or when `requestPump` asks, and arms one real
  * timer for `nextDeadlineUs`.
  */
 import {
@@ -88,7 +88,7 @@ export class HcaDriver implements Scheduler {
     this.device = new HcaDevice(name, this.hca, random, this, options.hooks);
   }
 
-  /** Runs a task at the end of the pump under way, or of the next one. */
+  /** Runs a task at the end of the current pump, or of the next one. */
   defer(task: () => void): void {
     this.hca.notifications.push(task);
   }
@@ -140,12 +140,12 @@ export class HcaDriver implements Scheduler {
     return this.hca.nowUs;
   }
 
-  /** Packets that have come. */
+  /** Packets received. */
   get receivedPackets(): number {
     return this.hca.port.counters.receivedPackets;
   }
 
-  /** Packets sent but for ACKs, which leave whatever the consumer does. */
+  /** Packets sent, without ACKs: those leave whatever the consumer does. */
   get answers(): number {
     return this.hca.port.counters.sentPackets - this.hca.counters.acksSent;
   }
@@ -250,7 +250,8 @@ export class HcaDriver implements Scheduler {
   }
 
   /**
-   * So many at most: what handlers defer again and again must not keep the pump from the port.
+   * Runs a limited number: tasks that handlers defer again and again must not keep the pump from
+   * the port.
    * @returns false when they have had their time
    */
   private runNotifications(goesOn: boolean): boolean {

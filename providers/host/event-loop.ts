@@ -62,7 +62,7 @@ export interface Looked {
   readonly nowUs: number;
   /** Since the device was opened; so are the following. */
   readonly receivedPackets: number;
-  /** Packets sent but for ACKs, which leave whatever the consumer does. */
+  /** Packets sent, without ACKs: those leave whatever the consumer does. */
   readonly answers: number;
   readonly completions: number;
   /** Packets received and sent, and completions: a turn that adds none was in vain. */
@@ -71,7 +71,7 @@ export interface Looked {
   onEmptyTurn(): void;
   /** Its port may tell no time any more, and needs a turn of the event loop to end. */
   readonly isClosing: boolean;
-  /** Looks once, without handlers; true when something has come. */
+  /** Looks once, without handlers; true when something has arrived. */
   look(): boolean;
 }
 

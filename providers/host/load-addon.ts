@@ -75,7 +75,7 @@ function isBundledAsCommonJs(): boolean {
 /** The loader's first line, and what a prebuild needs if that is not here. */
 function problemOf(path: string, error: unknown): string {
   const text = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
-  // What musl's loader says of one of glibc: that this has no such library beside it.
+  // The error of musl's loader for an addon of glibc: the loader of glibc is missing.
   if (/ld-linux[\w.-]*:? /.test(text)) {
     return `${text} (the prebuild is for glibc, which is not here: build it from source)`;
   }

@@ -36,7 +36,7 @@ export class PathTable {
   }
 
   /**
-   * @returns whether that was the last user
+   * @returns true if that was the last user
    * @throws RangeError when there is no such path
    */
   remove(path: number): boolean {

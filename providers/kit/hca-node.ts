@@ -27,7 +27,7 @@ import {
   SystemRandom,
 } from '../host/index.js';
 
-/** When the process ends: so long for goodbyes, and for sending what they have come to. */
+/** Time limits at the end of the process: for goodbyes, and for sending the resulting packets. */
 const GOODBYES_US = 500_000;
 const LAST_SENDS_US = 500_000;
 
@@ -148,7 +148,7 @@ export class HcaNode implements HostNode {
   private close(): void {
     this.noExit?.();
     if (!this.virtualTime || this.device.hca.notifications.length === 0) return this.loop.close();
-    // What closing has left to be told is told in a step of its own, the last one.
+    // Notifications left by closing are delivered in a step of their own, the last one.
     const end = (): void => {
       this.driver.pump();
       this.loop.close();

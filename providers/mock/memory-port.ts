@@ -1,6 +1,6 @@
 /**
  * The packet port on a simulated fabric. Packets are real bytes with a real ICRC, so that
- * corruption on the way is found out as it is on a network.
+ * corruption in flight is detected as it is on a network.
  */
 import { checkOptions } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';

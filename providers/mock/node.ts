@@ -160,9 +160,9 @@ export class MockNode implements HostNode {
   }
 
   /**
-   * Its process is killed, at any moment: nothing that it has left to do is done, and where others
-   * share the address, one of them sees to what it leaves. In the next step its own consumer is
-   * told as by `remove`, so that a test can close what it had.
+   * Kills its process, at any moment: its pending work is not done. If others share the address,
+   * one of them cleans up after it. In the next step its own consumer is notified as by `remove`,
+   * so that a test can close what it had.
    */
   kill(): void {
     this.group?.host.kill();

@@ -48,7 +48,7 @@ export type PortAction =
   | { readonly type: 'refuse'; readonly code: string }
   /** The own link carries IP packets up to `mtuBytes`; longer ones are refused (EMSGSIZE). */
   | { readonly type: 'own-mtu'; readonly mtuBytes: number }
-  /** A router on the way does, and drops longer ones: with ICMP, or silently. */
+  /** A router of the path does, and drops longer ones: with ICMP, or silently. */
   | { readonly type: 'path-mtu'; readonly mtuBytes: number; readonly silent: boolean };
 
 export type PortFaultRule = FaultRule<PortMatch, PortAction>;

@@ -1,7 +1,7 @@
 /**
- * The process that others of a shared device find by its name: gives out slots, hands packets on,
- * and sees to what a killed process leaves (rows of slot-table.ts). Any of them can be it: what it
- * must know is in the shared table, and every process has the sockets.
+ * The process that the others of a shared device find by its name. It gives out slots, forwards
+ * packets and cleans up after a killed process (rows of slot-table.ts). Any of them can be the
+ * broker: its state is in the shared table, and every process has the sockets.
  */
 import type { ConnectionRecord, HandedPacket } from '../../core/spi/index.js';
 import { dropClaims } from './claims.js';
@@ -35,7 +35,7 @@ const LAST_LOOK_US = 1_000_000;
 /** A process that has just been given a slot, of a broker that was killed, may not have read it. */
 const LOOK_AFTER_TAKEOVER_US = 500_000;
 
-/** So many packets that came to the wrong process, and the steering is attached again. */
+/** Misdelivered packets after which the steering is attached again. */
 const STRAYS_TO_STEER = 64;
 /** Between two times: whatever brings packets to wrong processes, the system is not kept busy. */
 const STEER_AGAIN_US = 1_000_000;
@@ -202,7 +202,7 @@ export class Broker {
   private onHello(client: Client, hello: Hello): void {
     client.stopTimer?.();
     client.stopTimer = undefined;
-    // What died before this process came is seen to first: it finds ports free.
+    // Cleans up first after processes that died before this one came, so that it finds ports free.
     for (const other of [...this.clients]) if (other !== client) this.readFrom(other);
     if (!this.clients.has(client)) return;
     const { host, table, tableDescriptor, places } = this.init;

@@ -1,7 +1,6 @@
 /**
- * What processes that share a device say to each other on a Unix socket: all numbers
- * little-endian, what is reserved 0. Every message has exactly the length that its kind has, and
- * the descriptors.
+ * Messages on a Unix socket between processes that share a device. All numbers are little-endian;
+ * reserved fields are 0. Every message has exactly the length and the descriptors of its kind.
  *
  *     0  magic u32 "DSLT"   4  version u8   5  kind u8   6  slot u16
  *     HELLO    slot: NO_SLOT for a process that comes, its own for one that was there before

@@ -57,7 +57,7 @@ export class Outbox {
     try {
       return this.link.send(bytes, descriptors);
     } catch (error) {
-      // The system has too many descriptors under way to processes that do not take them.
+      // Too many descriptors are in flight to processes that do not receive them.
       if ((error as { code?: string }).code === 'ETOOMANYREFS') return false;
       // The peer is gone, and the end of its link says so.
       return true;

@@ -26,7 +26,7 @@ export class Places {
     return Math.max(-1, ...this.sockets.keys()) + 1;
   }
 
-  /** Those that are there already stay; what is not kept is closed. */
+  /** Keeps sockets that are there already, and closes descriptors that are not needed. */
   put(slot: number, first: number, descriptors: readonly number[]): void {
     const { addresses } = this.host;
     const found =

@@ -10,7 +10,7 @@ export type BrokerSlotState =
   | 'USED'
   /** Its process is not, or not yet: perhaps it is stopped, perhaps it was killed. */
   | 'ABSENT'
-  /** Its process was killed: its numbers rest while packets for it may be under way. */
+  /** Its process was killed: its numbers rest while packets for it may be in flight. */
   | 'RESTING';
 
 export type SlotInput =

@@ -34,7 +34,7 @@ export interface SoftroceInspection {
   readonly udpPort: number;
   /** Addresses of this machine: others' reach before loopback, IPv4 first. */
   readonly addresses: readonly SoftroceAddress[];
-  /** The one to take without further wishes: the first one that can be opened. */
+  /** The default choice: the first one that can be opened. */
   readonly preferred?: string;
 }
 

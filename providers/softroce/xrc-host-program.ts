@@ -54,7 +54,7 @@ async function host({ name, options }: Task): Promise<void> {
       throw error;
     });
     await empty;
-    // Those that have connected meanwhile hear its end, and start another.
+    // Openers that have connected meanwhile see it end, and start another host.
     listener.close();
     await ia.close('abrupt');
   } finally {

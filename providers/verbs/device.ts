@@ -210,7 +210,7 @@ export class VerbsDevice implements Device, OpenDevice {
     this.eventHandler = handler;
   }
 
-  /** Verbs are not told of unreachable destinations: the CM hears of them itself. */
+  /** Does nothing: verbs get no reports of unreachable destinations, and the CM gets its own. */
   setReportHandler(): void {}
 
   /** Hardware needs no driving; completions come into their rings. */

@@ -46,7 +46,7 @@ export class VerbsDriver implements Scheduler {
     });
   }
 
-  /** Runs a handler or a task in the pump under way, or in one at the end of the present task. */
+  /** Runs a handler or a task in the current pump, or in one at the end of the present task. */
   defer(task: () => void): void {
     this.tasks.push(task);
     this.requestPump();

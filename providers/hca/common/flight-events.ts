@@ -29,10 +29,10 @@ export const FLIGHT = {
   PEER_GONE: 14,
 } as const;
 
-/** How many of a queue pair's last ones are told. */
+/** The number of a queue pair's last events that are reported. */
 const EVENTS = 16;
 
-/** Those up to the row `last`, oldest first. @param peer of a connection */
+/** Lists the events up to the row `last`, oldest first. @param peer of a connection */
 export function flightLines(log: FlightLog, last: number, peer: Gid | undefined): string[] {
   return log.read(last, EVENTS).map(({ timeUs, event, a, b }) => {
     const reported = peer && REPORTED[event];

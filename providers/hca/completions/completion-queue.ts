@@ -158,7 +158,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
 
   resize(minEntries: number): void {
     const old = this.ring;
-    // What is written and not yet shown moves along.
+    // Completions that are written and not yet shown move along.
     const first = old.consumer;
     const waiting = (this.written - first) >>> 0;
     const shown = (this.published - first) >>> 0;
@@ -196,7 +196,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     this.overruns = 0;
     this.host.notify(this, AsyncEventType.CQ_ERR);
     for (const source of this.sources) source.onCqOverrun();
-    // What their flushing lost besides is told by the same event.
+    // The same event covers completions that their flushing has lost.
     this.overruns = 0;
   }
 }

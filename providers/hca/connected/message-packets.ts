@@ -1,7 +1,7 @@
 /**
  * Builds the packets of SENDs and WRITEs (IBTA 9.4, 9.8.2) in the transmit queue, straight from
  * send ring entries, and reads their payload where core wrote it: segments, or inline in the entry.
- * Which request, which of its packets and under which PSN is the requester's business.
+ * The requester chooses the request, the packet and the PSN.
  */
 import { SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';

@@ -61,7 +61,7 @@ const { REM_INV_REQ_ERR, REM_ACCESS_ERR, LOC_LEN_ERR, LOC_QP_OP_ERR, LOC_PROT_ER
 
 // prettier-ignore
 export const FAULT = {
-  /** Not the packet that the message under way goes on with. */
+  /** The packet does not continue the current message. */
   sequence: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR, drop: 'sequenceGap' },
   /** The payload is not as long as its opcode, or its WRITE, says. */
   length: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR, drop: 'badLength' },
@@ -81,10 +81,10 @@ export const FAULT = {
 export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
   /** Expected PSN. */
   ePsn = 0;
-  /** OPERATION of the message under way, `unknown` between messages and in one that is dropped. */
+  /** OPERATION of the current message, `unknown` between messages and in one that is dropped. */
   protected open: number = OPERATION.unknown;
   private communicating = false;
-  /** The WRITE under way: where the next byte goes, and how many are to come. */
+  /** The current WRITE: where the next byte goes, and how many are to come. */
   private writeKey = 0;
   private writeLo = 0;
   private writeHi = 0;
@@ -111,7 +111,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     this.communicating = false;
   }
 
-  /** A packet has come, of whatever PSN: the first one makes the connection known. */
+  /** Notes a packet of any PSN: the first one makes the connection known. */
   protected noteArrival(psn: number): void {
     const { qp } = this;
     if (this.communicating) return;
@@ -215,7 +215,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     return length === 0 || this.writable(length);
   }
 
-  /** Checks the next `length` bytes of the WRITE under way against its rkey. */
+  /** Checks the next `length` bytes of the current WRITE against its rkey. */
   private writable(length: number): boolean {
     const { qp, writeKey: key, writeLo: lo, writeHi: hi } = this;
     const { memory } = qp.hca;

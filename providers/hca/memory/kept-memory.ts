@@ -5,7 +5,7 @@
 import type { PacketPort } from '../../../core/spi/index.js';
 import type { Region } from './region.js';
 
-/** Sixteen connections that all have as much on the way as they may. */
+/** Sixteen connections that all have as much in flight as they may. */
 export const MOST_KEPT_BYTES = 64 << 20;
 
 export interface KeptCopy {

@@ -9,13 +9,13 @@ export class PortReleases {
   /** @param onItsWay packets that the port has not taken */
   constructor(private readonly onItsWay: () => number) {}
 
-  /** At once when nothing is on its way. */
+  /** Runs at once when nothing is in flight. */
   add(release: () => void): void {
     this.waiting.push(release);
     if (this.onItsWay() === 0) this.run();
   }
 
-  /** Nothing is on its way. */
+  /** Nothing is in flight. */
   run(): void {
     if (this.waiting.length === 0) return;
     const { waiting } = this;

@@ -6,9 +6,9 @@ import { LIMITS } from './limits.js';
 import { BEGIN, ROUND } from './pumping.js';
 import { BEHIND, BURST, DOORBELL, ORDER } from './sending.js';
 
-// Whether a peer reads bulk from our memory, one request after the other. The next one comes as
-// soon as an answer has been taken in: sooner than the system wakes a process that sleeps, which
-// takes time of the peer's, too, and it is the peer that has more to do.
+// Detects a peer that reads bulk from our memory, one request after the other. The next request
+// arrives as soon as the peer has processed a response: sooner than the system wakes a sleeping
+// process. A wake-up costs time of the peer, too, which has more to do than we have.
 
 /** To send less takes less time than to be woken. */
 const BULK_BYTES = LIMITS.BULK_BYTES.value;
@@ -26,7 +26,7 @@ class ReadStreams {
     this.lastUs = nowUs;
   }
 
-  /** When the next request will have come, in microseconds; 0 if none is expected. */
+  /** The time by which the next request will have arrived, in microseconds; 0: none is expected. */
   nextUs(nowUs: number): number {
     return nowUs < this.nextUntilUs ? this.nextUntilUs : 0;
   }
@@ -71,8 +71,8 @@ export class Pacer {
   /** Packets are being taken in or put out: not the time to begin with that. */
   moving = false;
   /**
-   * One message has come by itself: what is posted next may be its answer, for which the peer
-   * waits.
+   * A single message has arrived. The request posted next may be its answer, and the peer waits
+   * for that.
    */
   loneMessage = false;
   /** A response is owed that may not leave behind requests posted from now on. */
@@ -113,7 +113,7 @@ export class Pacer {
     return true;
   }
 
-  /** A look at the port begins, and another one follows at once; false in a pump under way. */
+  /** Begins a look at the port; another one follows at once. False while a pump is running. */
   looks(): boolean {
     if (this.pumping) return false;
     this.pumping = this.returns = true;

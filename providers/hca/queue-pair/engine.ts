@@ -64,7 +64,7 @@ export interface Engine {
   notify(target: Notifiable, argument: number): void;
   /** A doorbell has shown so many requests more. */
   requestsShown(qp: SoftQueuePair, count: number): void;
-  /** The queue pair hears which of its packets the port has taken. */
+  /** Notifies the queue pair when the port has taken its packets. */
   awaitTaken(qp: SoftQueuePair): void;
   releaseRegion(region: number): void;
   /** Releases the memory of a queue pair that ends: nothing in it is used any more. */

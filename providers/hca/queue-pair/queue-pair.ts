@@ -156,13 +156,13 @@ export abstract class SoftQueuePair
   abstract receive(rx: ReceivedPacket): void;
   /** Puts out up to `budget` packets; true when more could go at once. */
   abstract transmitRequests(budget: number): boolean;
-  /** The same of what it owes; only a reliable transport answers. */
+  /** As `transmitRequests`, for owed responses; only a reliable transport has them. */
   transmitResponses(_budget: number): boolean {
     return false;
   }
   /** Values are checked and stored in `memory`; `state` is still the old one. */
   protected abstract enter(to: QpState): void;
-  /** Stops timers and forgets what is under way; datagrams and UC have neither. */
+  /** Stops timers and forgets messages in progress; datagrams and UC have neither. */
   protected stop(): void {}
   /** The port has taken every packet up to this number. */
   onPacketsTaken(_taken: number): void {}

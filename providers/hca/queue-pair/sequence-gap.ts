@@ -27,9 +27,9 @@ export class SequenceGap {
   }
 
   /**
-   * A packet has come too early: whether that is news. It is when the hole is new, when this packet
-   * has told of it before, and when its PSN is so far behind the last that no other order of the
-   * same packets explains it.
+   * Decides whether a packet that arrives too early is news. It is if the hole is new, if this
+   * packet has reported it before, or if its PSN is so far behind the last that no other order of
+   * the same packets explains it.
    */
   isNews(psn: number): boolean {
     const again = psnDiff(psn, this.toldBy) <= 0 || psnDiff(psn, this.last) < -REORDERED;

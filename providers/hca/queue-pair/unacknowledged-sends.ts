@@ -29,7 +29,7 @@ export class UnacknowledgedSends {
   complete(taken: number, end: number): void {
     const { qp } = this;
     const { mask } = qp.sendRing;
-    // What has been flushed is behind `oldest`, wherever `end` was.
+    // Flushed requests are behind `oldest`, wherever `end` was.
     while (((end - qp.oldest) | 0) > 0 && this.lastPacket[qp.oldest & mask]! <= taken) {
       qp.completeOldest(WcStatus.SUCCESS, this.lengthBytes[qp.oldest & mask]!, 0);
     }

@@ -11,7 +11,7 @@ import { psnDiff } from '../wire/psn.js';
 
 /** More packets than any window: the next one requests an ACK. */
 const OVERDUE = 1 << 20;
-/** So many messages in a row may go without. */
+/** Messages in a row that may go without. */
 const MAX_WITHOUT = 16;
 /**
  * A message that comes so long after the one before may be the last for a while, and requests one.
@@ -31,8 +31,8 @@ export class RcAckRequests {
   ) {}
 
   /**
-   * Starts anew, with a connection or with the oldest unacknowledged packet. It requests one at
-   * once: the answer tells how long answers take, or that what was missing has come.
+   * Restarts, with a connection or with the oldest unacknowledged packet. It requests an ACK at
+   * once: that shows the round trip time, or that the missing packet has arrived.
    */
   begin(): void {
     this.since = OVERDUE;

@@ -33,9 +33,9 @@ const ROUNDS = 16;
 const RUNS = 16;
 /** Fewer between two losses are too many losses to be bad luck. */
 const LEAST_RUN = 8;
-/** A round trip time so much longer than the shortest shows a queue. */
+/** Ratio of a round trip time to the shortest one that shows a queue. */
 const QUEUE_INFLATION = 1.25;
-/** Below this the path is idle but for this flow, and the window of many flows only a low start. */
+/** Below this, only this flow uses the path: a window as of many flows is only a low start. */
 const IDLE_INFLATION = 1.1;
 /** Fewer than that, and a loss is nothing unusual on this path. */
 const LOSSY_RUN = 2048;
@@ -139,9 +139,9 @@ export class CongestionWindow {
   }
 
   /**
-   * Nothing has come back in time: one packet probes. Where nothing has come back ever, that says
-   * nothing of what the path takes: the window doubles from the answer on, as after the loss of a
-   * SYN (RFC 5681, 3.1).
+   * No answer arrived in time: one packet probes. If none has ever arrived, the silence says
+   * nothing about the path's capacity: the window doubles from the answer on, as after the loss of
+   * a SYN (RFC 5681, 3.1).
    * @param inflation of the round trip time; Infinity as long as none has been measured
    * @param outstanding packets that have not been acknowledged
    */
@@ -164,7 +164,7 @@ export class CongestionWindow {
 
   /**
    * The peer has answered.
-   * @param wasLate what had been sent before has arrived: it was not lost, only late
+   * @param wasLate the packets sent before have arrived: they were not lost, only late
    */
   onAnswer(wasLate: boolean): void {
     if (this.before === 0) return;

@@ -1,6 +1,6 @@
 /**
- * The pace of an RC requester: what comes back, and when, decides how much may be on the way and
- * how long to wait. The window is one part of it, the round trip time the other.
+ * The pace of an RC requester. ACKs and their timing decide how much may be in flight and how long
+ * to wait. The window is one part of it, the round trip time the other.
  */
 import { type ConnectionMemory, NEVER_YET, TIME } from '../queue-pair/queue-pair-memory.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
@@ -70,11 +70,11 @@ function awaitAnswer(
 }
 
 const NONE = -1;
-/** An early repeat waits at least so long: the event loop sleeps no shorter times. */
+/** Least wait before an early repeat: the event loop sleeps no shorter times. */
 const LEAST_US = 1000;
 /**
- * The same on a path that loses packets all the time: there it pays that the event loop turns
- * meanwhile.
+ * As `LEAST_US`, on a path that loses packets all the time: there it pays to let the event loop
+ * turn meanwhile.
  */
 const LOSSY_LEAST_US = 200;
 
@@ -89,7 +89,7 @@ export class RcPace {
    * where that was.
    */
   private roundUna = 0;
-  /** PSN of the tail-loss probe that is under way, or NONE. */
+  /** PSN of the tail-loss probe in flight, or NONE. */
   private probePsn = NONE;
   /** Where the requester went back to, and when. */
   private backPsn = NONE;
@@ -169,7 +169,7 @@ export class RcPace {
     }
   }
 
-  /** Nothing has come back in time of so many packets: the first, `una`, is the probe. */
+  /** No answer arrived in time for the outstanding packets: the first, `una`, is the probe. */
   onSilence(una: number, outstanding: number, nowUs: number): void {
     this.window.onSilence(inflationOf(this.times), outstanding);
     this.probePsn = una;

@@ -38,9 +38,10 @@ import { RcRequester } from './requester.js';
 import { RcResponder } from './responder.js';
 import { RESPONSE } from './response-queue.js';
 
-// What network and system have said of the packets of a connection: noted in its flight record, and
-// told when its retries run out with nothing acknowledged since. Nothing here is a retry: the one
-// hint that is acted upon, a port that nothing listens at, has the oldest packet sent again.
+// Reports of the network and the system about packets of a connection. They are noted in its flight
+// record, and reported when its retries run out with nothing acknowledged since. None of them takes
+// a retry. Only one hint has an effect: if nothing listens at the port, the oldest packet is sent
+// again.
 
 /** The requester, as far as hints of the network go. */
 interface HintedRequester {
@@ -71,7 +72,7 @@ class RcNetworkReports {
     const same = this.una === una ? this.last : undefined;
     this.una = una;
     if (same?.type === report.type) return;
-    // What is too long now may be refused for another reason later, and stays too long.
+    // A packet that is too long may be refused for another reason later; it is still too long.
     const isSize = report.type === 'too-big' || report.type === 'too-long';
     if (!same || isSize) this.last = report;
     this.write(report);
@@ -132,7 +133,7 @@ class RcNetworkReports {
     const slotOf = (index: number): number => index & sendRing.mask;
     const isLong = (index: number): boolean => memory.packets(slotOf(index)) > 1;
     if (!isLong(oldest) || memory.firstPsn(slotOf(oldest)) !== requester.una) return false;
-    // What a slot says of an earlier request stays there until the next one takes it.
+    // A slot keeps the fields of an earlier request until the next request takes it.
     const earlier = sendRing.mask + 1 - ((fetched - oldest) >>> 0);
     for (let n = 1; n <= earlier; n++) if (isLong(oldest - n)) return false;
     return true;

@@ -342,7 +342,7 @@ export class RcRequester implements AckWaiter {
     this.initiator?.retire(this.una);
     this.pace.onProgress(this.una, qp.hca);
     this.reloadRetries();
-    // What the RNR NAK refused has been taken since: that NAK was a late or repeated one.
+    // The peer has since accepted what the RNR NAK refused: that NAK was late or repeated.
     if (this.waitingForReceiver) this.timers.endReceiverWait();
     if (this.outstanding) this.timers.restart();
     else this.timers.pause();
@@ -369,7 +369,7 @@ export class RcRequester implements AckWaiter {
 
   /**
    * Goes back to the oldest unacknowledged PSN; when no retry is left, its request fails.
-   * @param ambiguousEnd what may have arrived before ends here
+   * @param ambiguousEnd one after the last packet that may have arrived before
    */
   retry(ambiguousEnd: number): void {
     const { qp } = this;
@@ -389,7 +389,7 @@ export class RcRequester implements AckWaiter {
 
   /**
    * The peer has no receive for the oldest packet: waits `delayUs` at least, then starts again from
-   * it. A NAK inside that wait is of the same packet, which was on its way twice: it is no further
+   * it. A NAK inside that wait is for the same packet, which was in flight twice: it is no further
    * retry, but its delay has to pass too.
    */
   waitForReceiver(delayUs: number): void {
@@ -441,8 +441,8 @@ export class RcRequester implements AckWaiter {
   }
 
   /**
-   * A tail-loss probe. Nothing has come back for longer than ever before: the last packet is lost,
-   * or its answer, or the peer has no time. The oldest packet is sent again to find out.
+   * Sends a tail-loss probe. The peer has been silent for longer than ever before: the last packet
+   * or its answer is lost, or the peer is busy. The oldest packet is sent again to find out.
    */
   sendProbe(): void {
     const { hca, completer } = this.qp;
@@ -453,8 +453,8 @@ export class RcRequester implements AckWaiter {
   }
 
   /**
-   * Where all has been sent, and no packet on its way requests an ACK (AckReq), the last one goes
-   * once more and does. False where one does already.
+   * If all has been sent and no packet in flight requests an ACK (AckReq), sends the last packet
+   * once more with a request. False if one in flight requests it already.
    */
   requestAck(): boolean {
     const { qp, memory, una } = this;

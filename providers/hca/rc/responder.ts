@@ -81,7 +81,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     const { drops } = this.qp.hca.counters;
     this.noteArrival(rx.psn);
     if (this.responses.full) {
-      // Our port does not get rid of what we owe already: as good as lost on the way.
+      // Our port cannot send the responses already owed: the packet counts as lost in flight.
       drops.backlogged += 1;
       return;
     }
@@ -169,7 +169,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     this.ownReads?.repeatKept();
     const tells = qp.receiveEntry >= 0;
     if (tells) qp.completeReceive(status, WcOpcode.RECV, 0, 0, 0, 0);
-    // The receive of an XRC target is told to the owner of its queue: others hold the target.
+    // The owner of its queue gets the receive of an XRC target: others hold the target.
     if (!tells || qp.receives.completionQueue) {
       const access = syndrome === SYNDROME.nakRemoteAccess;
       qp.raise(access ? AsyncEventType.QP_ACCESS_ERR : AsyncEventType.QP_REQ_ERR);

@@ -91,7 +91,7 @@ export class ResponseQueue {
     this.push(RESPONSE.RESOURCE, psn, resource, 0);
   }
 
-  /** The same before all that is owed already. */
+  /** As `resource`, ahead of all responses already owed. */
   resourceFirst(psn: number, resource: number): void {
     this.makeRoom();
     this.head -= 1;

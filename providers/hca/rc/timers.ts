@@ -1,11 +1,11 @@
 /**
  * The timers of an RC requester, on one entry of the wheel; their deadlines are in the memory of
  * the queue pair. The ACK timer is IBTA's (9.7.6.1.3): each of its timeouts is a retry, and backs
- * off. Long before it, once nothing has come back for longer than answers take, the requester
+ * off. Long before it, once the peer has been silent for longer than answers take, the requester
  * probes: it sends the oldest packet again (a tail-loss probe, RFC 8985 section 7), at doubling
- * intervals, which is no retry. So a lost tail costs a few round trips, and a peer that is busy for
- * a while is not given up. After an RNR NAK neither runs: the third one waits for the peer to have
- * a receive (IBTA 9.7.5.2.8).
+ * intervals. A probe is no retry. So a lost tail costs a few round trips, and a peer that is busy
+ * for a while is not given up. After an RNR NAK neither timer runs: the third one waits for the
+ * peer to have a receive (IBTA 9.7.5.2.8).
  */
 import { TimerEntry } from '../../../core/spi/index.js';
 import type { Engine } from '../queue-pair/engine.js';
@@ -15,7 +15,7 @@ import type { RcPace } from './pace.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
-/** So many running timers of a device are few: see `pause`. */
+/** Up to this many running timers of a device are few: see `pause`. */
 const FEW_TIMERS = 64;
 
 /** The queue pair, as its timers see it. */
@@ -27,9 +27,9 @@ export interface TimedQueuePair extends Sender {
 /** A requester that may wait for an ACK. */
 export interface AckWaiter {
   readonly outstanding: boolean;
-  /** Requests an ACK where no packet on its way does: true then, and nothing is amiss. */
+  /** Requests an ACK if no packet in flight does: true then, and nothing is amiss. */
   requestAck(): boolean;
-  /** Nothing has come back for `waitedUs`. */
+  /** The peer has been silent for `waitedUs`. */
   onAckTimeout(waitedUs: number): void;
   /** A tail-loss probe: the oldest packet once more, which is no retry. */
   sendProbe(): void;
@@ -61,9 +61,9 @@ export class RcTimers extends TimerEntry {
   }
 
   /**
-   * Something has come back: both waits have their first lengths again. That before a probe has it
-   * only once an answer has been timed (RFC 6298, 5.5 to 5.7): if answers take longer than thought,
-   * each would be probed for before it comes, and none could ever be timed.
+   * Resets both waits to their first lengths, after an answer. The wait before a probe is reset
+   * only once an answer has been timed (RFC 6298, 5.5 to 5.7). Otherwise, if answers take longer
+   * than expected, a probe would precede each answer, and none could ever be timed.
    */
   onProgress(): void {
     this.backoff = 1;

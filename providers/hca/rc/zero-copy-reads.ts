@@ -57,7 +57,8 @@ export class RcKeptReads implements AnswerKeeper {
   }
 
   /**
-   * Decides whether the next answer of a resource may be sent straight from the region; counts it if so.
+   * Decides whether the next response of a resource may be sent straight from the region. Counts
+   * it if so.
    * @param offset in bytes, of the READ's first byte in the region
    */
   mayStay(resource: number, region: Region, offset: number): boolean {

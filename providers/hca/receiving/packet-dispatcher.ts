@@ -144,7 +144,7 @@ export class PacketDispatcher {
     const offset = words[at + RX.OFFSET]!;
     const packet = rxArena.subarray(offset, offset + words[at + RX.LENGTH]!);
     const owner = share.ownerOf(packet);
-    // What was handed over once is not again: two processes may see their lists differently.
+    // A packet is handed over only once: two processes may see their lists differently.
     if (owner === share.slot || isHanded) return false;
     const isWhole = words[at + RX.BODY] === 0;
     if (isWhole && share.handOver(owner, handedAt(words, at, packet))) hca.counters.strays += 1;

@@ -23,7 +23,7 @@ export class PeerPath {
 
   /**
    * @param number the port's; -1 for none
-   * @param peer what comes from elsewhere is not of a connection that goes this way
+   * @param peer packets from other addresses do not belong to a connection on this path
    */
   constructor(
     readonly number: number,
@@ -101,7 +101,7 @@ export class PeerPaths {
     return path;
   }
 
-  /** @returns what a connection without a way has */
+  /** @returns the path of a connection that has none */
   release(path: PeerPath): PeerPath {
     if (path === NO_PATH) return path;
     assert(path.users > 0, 'a path is released as often as it was taken', path.number);

@@ -96,7 +96,7 @@ export class TransmitQueue {
     return true;
   }
 
-  /** The same for payload that the port must take at once: in two segments it always does. */
+  /** Adds payload that the port must read at once: it always does so with two segments. */
   addCopied(region: number, offset: number, length: number): void {
     const first = length > COPIED_PAYLOAD_BYTES ? 1 : length;
     this.addSegment(region, offset, first);

@@ -153,7 +153,7 @@ export class SoftSharedReceiveQueue
   }
 
   discard(): void {
-    // What one queue pair forgets is there for the others.
+    // Receives that one queue pair discards are there for the others.
   }
 
   onCqOverrun(): void {

@@ -62,7 +62,7 @@ class UcRequester {
     this.psn = this.qp.memory.sendPsn & PSN_MASK;
   }
 
-  /** Entering RTS: nothing is under way. */
+  /** Entering RTS: nothing is in flight. */
   resume(): void {
     this.sendIndex = this.qp.fetched;
     this.packet = 0;
@@ -189,7 +189,7 @@ class UcResponder extends MessageReceiver<ConnectedQueuePair> {
     return false;
   }
 
-  /** Forgets the message under way. */
+  /** Forgets the current message. */
   private abandon(): void {
     this.open = OPERATION.unknown;
     this.qp.putBackReceive();

@@ -59,7 +59,7 @@ export class DgramGroups {
     const { udpPort } = this;
     const local = this.localGid(localGidIndex);
     const socket = createSocket(socketOptions(group));
-    // What it has to say comes later; whether it is connected is known at once.
+    // Its errors arrive later; the result of connecting is known at once.
     socket.on('error', () => undefined);
     try {
       bindNow(socket, { address: scopedAddress(local, local), port: 0, exclusive: true });

@@ -46,7 +46,7 @@ export class PeerNumbers {
 
   constructor(private readonly host: HostNumbers) {}
 
-  /** @returns whether a packet with this identification, which explains its ICRC, is believed */
+  /** @returns true if a packet is accepted with this identification, which explains its ICRC */
   admit(id: number, nowMs: number): boolean {
     const followsHost = this.host.expects(id, nowMs);
     if (!this.fits(id, followsHost)) {

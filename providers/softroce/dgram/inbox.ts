@@ -43,7 +43,7 @@ export class DgramInbox {
   /**
    * @param localIndex as in RX.LOCAL_GID_INDEX
    * @param local the address or the group that it was sent to
-   * @returns whether there is something to receive now
+   * @returns true if there is something to receive now
    */
   put(data: Uint8Array, from: RemoteInfo, localIndex: number, local: Gid): boolean {
     const misshapen = data.length < BTH_BYTES + ICRC_BYTES || data.length % 4 !== 0;

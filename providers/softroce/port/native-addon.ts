@@ -56,7 +56,7 @@ export interface NativePortHandle extends NativeChannelCalls {
   dropParting(parting: number): void;
   /**
    * From now on `allocate` has memory that peers of this host can map.
-   * @param onChange a segment has come or gone: called from the event loop
+   * @param onChange a segment was added or removed: called from the event loop
    */
   useArena(limitBytes: number, onChange: () => void): void;
   /** Zeros; undefined where the arena, or the system, has no more. */

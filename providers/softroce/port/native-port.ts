@@ -147,7 +147,7 @@ class NativePort implements SocketPort {
     const shared = { ...arrays, counters: words };
     this.native = openHandle(addon, gids, links, options, maxPacketBytes, shared);
     this.counters = new NativeCounters(words, this.native);
-    // What is asked for no longer packets gets none.
+    // With `mtuBytes`, longer packets are not wanted: no channels of shared memory then.
     const shm = options.mtuBytes === undefined ? shmOptionsOf(options.shm) : undefined;
     if (shm !== undefined) {
       this.channels = new NativeChannels(this.native, shm);

@@ -1,6 +1,6 @@
 /**
- * What two devices of one host say to each other on a Unix socket: all numbers little-endian, what
- * is reserved 0. Every message has exactly the length that its kind has, and the descriptors.
+ * Messages on a Unix socket between two devices of one host. All numbers are little-endian;
+ * reserved fields are 0. Every message has exactly the length and the descriptors of its kind.
  *
  *     0  magic u32 "DAPL"   4  version u8   5  kind u8
  *     6  u16: in HELLO the sender's slot and 1, or 0 where its device is one process

@@ -90,7 +90,7 @@ export class Meeting {
     this.dispatch('ended');
   }
 
-  /** Tells the peer of segments that have come and gone. */
+  /** Tells the peer which segments have been added and removed. */
   announce(): void {
     if (this.state !== 'MET') return;
     const present = this.host.segments();
@@ -276,7 +276,7 @@ export class Meeting {
     return true;
   }
 
-  /** @returns whether nothing was left of what had come */
+  /** @returns true if nothing that had arrived was left */
   private dropReceived(): boolean {
     const { received } = this;
     this.received = undefined;

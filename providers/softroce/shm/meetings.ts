@@ -79,7 +79,7 @@ export class Meetings implements MeetingHost {
     );
   }
 
-  /** Segments of the arena have come or gone. */
+  /** Segments of the arena were added or removed. */
   announce(): void {
     for (const meeting of this.meetings.values()) meeting.announce();
   }

@@ -62,7 +62,7 @@ export interface HostObjects {
   repeat(request: HandedRequest): void;
 }
 
-/** How an opener is told of something. */
+/** Sends notes to an opener. */
 export type Tell = (note: Note) => void;
 
 interface Target {
@@ -148,7 +148,7 @@ export class HostDomain {
 
   /**
    * @param descriptors that came with it: the caller's to close
-   * @returns what the answer brings
+   * @returns the value of the answer
    * @throws SpiError that the opener gets instead
    */
   request(opener: Opener, request: Request, descriptors: readonly number[]): unknown {

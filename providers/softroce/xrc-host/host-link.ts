@@ -147,7 +147,7 @@ export class HostLink {
         if (!('op' in found)) return found;
       }
     } catch {
-      // What none of ours would say ends it as its end would.
+      // A message that is not ours ends the link, as its own end would.
     }
     this.end();
     return undefined;

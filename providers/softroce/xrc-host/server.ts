@@ -106,7 +106,7 @@ class Caller {
         this.take(message.bytes, message.descriptors);
       }
     } catch {
-      // What none of ours says ends this opener, and no other.
+      // A message that is not ours ends this opener, and no other.
     }
     this.end();
   }

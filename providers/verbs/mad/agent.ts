@@ -198,7 +198,7 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
     send.respond({ data, source });
   }
 
-  /** A send of ours that comes back: no response has come, or no ACK. */
+  /** A send of ours that is returned: no response arrived, or no ACK. */
   private onReturned({ status }: PacketHeader, header: MadHeader): void {
     const send = isResponse(header) ? undefined : this.asking.get(keyOf(header));
     if (!send) {

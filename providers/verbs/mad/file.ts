@@ -31,7 +31,7 @@ export class UmadFile {
   private closed = false;
 
   /**
-   * @param kernelRmpp whether the kernel cuts and puts together what is longer than a datagram
+   * @param kernelRmpp the kernel segments and reassembles transfers longer than a datagram
    * @throws SpiError that says what may help
    */
   constructor(

@@ -1,10 +1,9 @@
 /**
- * The life of a send over umad as a table. The kernel tells of a send that it has been taken, that
- * a response has come or that none has, and nothing else: a send without response is done when it
- * has been taken, and what the kernel drops without a word ends by a timer.
+ * State table of a send over umad. The kernel reports that a send was accepted, that a response
+ * arrived or that none did, and nothing else. A send without response is done once it is accepted;
+ * one that the kernel silently drops ends by a timer.
  *
- * A row says what is done, in this order, and where the send goes. A pair that has no row changes
- * nothing.
+ * A row lists the actions, in order, and the next state. A pair that has no row changes nothing.
  */
 
 import { row, type StateTable } from '../../../plugins/cm/provider.js';

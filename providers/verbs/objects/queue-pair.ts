@@ -192,8 +192,9 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   }
 
   /**
-   * The peer's requests have put it into ERR, and the event that says so is still under way behind
-   * what made us look (the CM's, of the end that this led to), or never comes (rxe has none).
+   * Notices that the peer's requests have put it into ERR. The event for that is still queued
+   * behind the one that made us look (the CM's event for the resulting disconnection), or never
+   * comes (rxe has none).
    */
   private noticeError(): void {
     if (this.errorKnown || !this.isMovedHere || this.type === QpType.UD) return;

@@ -22,7 +22,7 @@ export function readSysfsCounters(
   for (const directory of DIRECTORIES) {
     const path = `${sysfs}/class/infiniband/${device}/ports/${port}/${directory}`;
     for (const name of namesIn(path)) {
-      // What the driver does not count cannot be read, or is said in words.
+      // A counter that the driver lacks cannot be read, or its file contains words.
       const value = Number.parseInt(textOf(join(path, name)), 10);
       if (name !== SETTING && !Number.isNaN(value)) counters[name] = value;
     }
