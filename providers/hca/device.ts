@@ -270,7 +270,7 @@ export class HcaDevice implements Device {
     return this.drive.progress();
   }
 
-  /** From the beginning of `close` on. */
+  /** True from the beginning of `close` on. */
   get isClosing(): boolean {
     return this.closing !== undefined;
   }

@@ -41,7 +41,7 @@ export interface HcaDriverOptions {
   readonly sendFault?: SendFault;
   /** @internal */
   readonly receiveFault?: ReceiveFault;
-  /** Where other processes have the device, too. */
+  /** Set if other processes share the device. */
   readonly share?: DeviceShare | undefined;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
@@ -55,7 +55,7 @@ export interface HcaDriverOptions {
 
 export class HcaDriver implements Scheduler {
   readonly device: HcaDevice;
-  /** For modules and core too. */
+  /** Timers, for modules and core too. */
   readonly timers: TimerWheel;
   private readonly hca: Hca;
   /** @internal what the event loop goes by, too */
@@ -168,7 +168,7 @@ export class HcaDriver implements Scheduler {
     return this.device.isClosing;
   }
 
-  /** For spin loops. */
+  /** Makes progress in a spin loop. */
   progress(): boolean {
     const { hca } = this;
     const moved = this.look();
@@ -176,7 +176,7 @@ export class HcaDriver implements Scheduler {
     return moved;
   }
 
-  /** One round without handlers; they are left to the next pump. */
+  /** Does one round without handlers; those are left to the next pump. */
   look(): boolean {
     const { hca, pacer } = this;
     if (!pacer.looks()) return this.round();
@@ -207,7 +207,7 @@ export class HcaDriver implements Scheduler {
     } while ((hca.sendsWaiting || hca.notifications.length > 0) && hca.nowUs < endUs);
   }
 
-  /** When `pump` must be called at the latest, in microseconds of the clock; Infinity for never. */
+  /** The latest time to call `pump`, in microseconds of the clock; Infinity for never. */
   nextDeadlineUs(): number {
     return this.timers.nextDeadlineUs();
   }

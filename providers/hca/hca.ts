@@ -67,7 +67,7 @@ export interface HcaOptions {
   readonly onCqGone: (cq: SoftCompletionQueue) => void;
   readonly sendFault?: SendFault;
   readonly receiveFault?: ReceiveFault;
-  /** Where other processes have the device, too. */
+  /** Set if other processes share the device. */
   readonly share?: DeviceShare | undefined;
 }
 
@@ -77,9 +77,9 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters = new HcaCounters();
-  /** Where the memory of queue pairs comes from. */
+  /** The allocator of queue pair memory. */
   readonly slab = new Slab();
-  /** Where they note what people may want to know. */
+  /** Their flight records, for diagnosis. */
   readonly flights = new FlightLog();
   readonly queuePairs: QueuePairTable;
   readonly sharedReceives: SharedReceiveTable;
@@ -104,7 +104,7 @@ export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
   readonly share: DeviceShare | undefined;
   private readonly dispatcher = new PacketDispatcher(this);
   private readonly dirtyCqs: (SoftCompletionQueue | undefined)[] = [];
-  /** How many of them there are: an array that is emptied gives its memory back, to be had anew. */
+  /** The number of entries in use. The array is never emptied: it would have to allocate again. */
   private dirtyCount = 0;
   /** Datagram queue pairs whose packets the port has yet to take. */
   private readonly awaitingPort = new Set<SoftQueuePair>();

@@ -13,7 +13,7 @@ import { countSharedReceives } from './reference-counts.js';
 export interface HostedReceives {
   /** The number given out by the process that made the queue. */
   readonly srqn: number;
-  /** In memory that both have. */
+  /** In memory shared by both processes. */
   readonly receives: SharedReceiveRing;
   readonly completions: Ring;
 }

@@ -17,7 +17,7 @@ const SETTLED = Promise.resolve();
 /** Ways to call a task later: those of Node, of virtual time, or of a test. */
 export interface LoopCalls {
   microtask(task: () => void): () => void;
-  /** When all microtasks have run. */
+  /** Calls a task when all microtasks have run. */
   lastMicrotask(task: () => void): () => void;
   turn(task: () => void): Pick<NextTurn, 'request' | 'cancel'> & Partial<Holding>;
   timer(
@@ -51,7 +51,7 @@ export interface Driven {
    * @param goesOn in the turn of the event loop of the pump before
    */
   pump(untilHandlers: boolean, goesOn: boolean): boolean;
-  /** When `pump` must be called at the latest, in microseconds of the clock; Infinity for never. */
+  /** The latest time to call `pump`, in microseconds of the clock; Infinity for never. */
   nextDeadlineUs(): number;
 }
 

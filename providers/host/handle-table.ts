@@ -39,7 +39,7 @@ export class Numbered<T extends object> {
     return this.things.findIndex((thing) => thing !== undefined && fits(thing));
   }
 
-  /** How many there are. */
+  /** The number of entries. */
   get size(): number {
     return this.things.reduce((sum, thing) => sum + (thing === undefined ? 0 : 1), 0);
   }

@@ -58,7 +58,7 @@ export interface HcaNodeOptions {
   readonly virtualTime?: VirtualTime;
   readonly sendFault?: NonNullable<HcaDriverOptions['sendFault']>;
   readonly receiveFault?: NonNullable<HcaDriverOptions['receiveFault']>;
-  /** Where other processes have the device, too. */
+  /** Set if other processes share the device. */
   readonly share?: DeviceShare | undefined;
 }
 

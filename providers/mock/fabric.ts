@@ -88,7 +88,7 @@ export interface FabricCounters {
   partitioned: number;
   faulted: number;
   overflowed: number;
-  /** For want of a receiver. */
+  /** Lost for lack of a receiver. */
   undeliverable: number;
 }
 
@@ -105,7 +105,7 @@ export interface PacketReceiver {
   notReadBy?(port: MemoryPort): void;
 }
 
-/** How long after a packet the word comes back that its destination does not exist. */
+/** Delay between a packet and the report that its destination does not exist. */
 const UNREACHABLE_AFTER_US = 100;
 
 let fabricsMade = 0;
@@ -182,7 +182,7 @@ export class Fabric {
     return this.runner.run(options);
   }
 
-  /** One step of time without draining microtasks: for programs that use none. */
+  /** Advances one step of time without draining microtasks: for programs that use none. */
   step(): boolean {
     return this.clock.step();
   }
@@ -290,7 +290,7 @@ export class Fabric {
     }
   }
 
-  /** All packets to this address go through one port of a switch from now on. */
+  /** Sends all packets to this address through one port of a switch from now on. */
   setBottleneck(to: string, options: BottleneckOptions): Bottleneck {
     checkValue('to', to, ADDRESS, outOfRange);
     const bottleneck = new Bottleneck(options);

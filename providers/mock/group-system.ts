@@ -30,7 +30,7 @@ export type MessageTap = (from: ProcessHost, to: ProcessHost, bytes: Uint8Array)
 export class GroupSystem {
   /** The process that has the name of the group, and what comes of a connection to it. */
   listener: { readonly host: ProcessHost; readonly onLink: (link: PairedLink) => void } | undefined;
-  /** By name, those that have come; a later one of the same name replaces an earlier. */
+  /** Processes by name; a later one of the same name replaces an earlier. */
   readonly processes = new Map<string, ProcessHost>();
   /** Processes by slot: each has the name that shows that its slot is in use. */
   readonly lives = new Map<number, ProcessHost>();

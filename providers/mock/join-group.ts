@@ -16,7 +16,7 @@ export interface JoinedGroup {
   readonly host: ProcessHost;
   /** The device is there. */
   serve(device: DeviceOfGroup): void;
-  /** Its slot is given back. Idempotent. */
+  /** Gives its slot back. Idempotent. */
   leave(): void;
 }
 

@@ -19,7 +19,7 @@ export interface LinkOptions {
   readonly reorderDelayUs: number;
   /** Packets in which one to three bits flip. */
   readonly corruptPercent: number;
-  /** How long after the packet a duplicate comes, at most. */
+  /** The longest delay between a packet and its duplicate. */
   readonly duplicateDelayUs: number;
   /** Limit of the backlog, in microseconds of sending; beyond it, the port accepts no more. */
   readonly maxBacklogUs: number;
@@ -97,7 +97,7 @@ export class Link {
     return this.busyUntilUs + latencyUs;
   }
 
-  /** When a packet that keeps its place arrives: never before the one sent before it. */
+  /** The arrival time of a packet that is not reordered: never before the one sent before it. */
   inOrder(deliveryUs: number): number {
     this.lastDeliveryUs = Math.max(this.lastDeliveryUs, deliveryUs);
     return this.lastDeliveryUs;

@@ -76,7 +76,7 @@ export class MockNode implements HostNode {
   readonly sendFaults: FaultScript<SendView, SendMatch, SendAction>;
   /** Fault rules of messages to a connection here that need a receive: those hit find none. */
   readonly receiveFaults: FaultScript<ReceiveView, ReceiveMatch, ReceiveAction>;
-  /** Its name, where several share the address. */
+  /** Its name, if several processes share the address. */
   readonly process: string | undefined;
   /** @internal where other processes have the device, too */
   readonly group: JoinedGroup | undefined;

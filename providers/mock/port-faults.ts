@@ -76,7 +76,7 @@ const REPORT = {
   mtuBytes: optional(integer(0, 65_535)),
 };
 
-/** How long after a packet its ICMP comes back. */
+/** Delay between a packet and its ICMP message. */
 const ICMP_AFTER_US = 100;
 /** A port tells the same of one destination that often at most. */
 const QUIET_US = 100_000;

@@ -15,11 +15,11 @@ import {
 import type { VirtualClock } from './virtual-clock.js';
 
 export type RunOptions =
-  /** Until nothing more is to happen. */
+  /** Runs until nothing is pending. */
   | { readonly untilIdle: true }
   /** Exactly so many microseconds. */
   | { readonly forUs: number }
-  /** Until the condition holds, within so many microseconds; default Infinity. */
+  /** Runs until the condition holds, within this many microseconds; default Infinity. */
   | { readonly until: () => boolean; readonly withinUs?: number };
 
 /** The ways to run: by the option that each needs. */

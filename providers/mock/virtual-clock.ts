@@ -41,12 +41,12 @@ export class VirtualClock implements Clock {
     return this.nowUs;
   }
 
-  /** How many things are still to happen. */
+  /** The number of pending tasks. */
   get pending(): number {
     return this.live;
   }
 
-  /** When the next thing happens, or Infinity. */
+  /** The time of the next task, or Infinity. */
   get nextUs(): number {
     this.dropCancelled();
     return this.heap[0]?.timeUs ?? Infinity;

@@ -9,7 +9,7 @@ export const ICRC_BYTES = 4;
 const BUFFER_BYTES = (MAX_PACKET_BYTES + 63) & ~63;
 const MAX_POOLED = 4096;
 
-/** Where packets come from, and where they go. */
+/** Source and destination of packets. */
 export interface PacketFlow {
   /** IP addresses in text. */
   readonly from: string;

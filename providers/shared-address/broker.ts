@@ -22,14 +22,14 @@ import { type SlotState, TABLE_BYTES, type TableMemory } from './table-layout.js
 
 /** As long as the longest timewait of a CM (IBTA 12.9.8.4; plugins/cm). */
 const REST_US = 8_600_000;
-/** When DREQs of a killed process's connections leave: one may be lost. */
+/** Times of DREQs for connections of a killed process: one may be lost. */
 const DISCONNECT_AT_US: readonly number[] = [0, 500_000, 2_000_000];
 /** A process that is connected says HELLO at once. */
 const HELLO_US = 1_000_000;
 const MAX_STRANGERS = 64;
 /** Messages of one link that are looked at before others have their turn. */
 const MESSAGES_A_TURN = 64;
-/** Between two looks at whether a process that is not connected lives: twice as long each time. */
+/** First interval of checks that an unconnected process is alive; it doubles each time. */
 const FIRST_LOOK_US = 5_000;
 const LAST_LOOK_US = 1_000_000;
 /** A process that has just been given a slot, of a broker that was killed, may not have read it. */
@@ -37,7 +37,7 @@ const LOOK_AFTER_TAKEOVER_US = 500_000;
 
 /** Misdelivered packets after which the steering is attached again. */
 const STRAYS_TO_STEER = 64;
-/** Between two times: whatever brings packets to wrong processes, the system is not kept busy. */
+/** Least interval of attaching it again, to limit the load whatever the cause. */
 const STEER_AGAIN_US = 1_000_000;
 
 interface Client {

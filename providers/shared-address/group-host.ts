@@ -70,10 +70,10 @@ export interface GroupHost {
   onLost(reason: string): void;
   /** @returns stops it */
   startTimer(delayUs: number, onTimeout: () => void): () => void;
-  /** On a clock that all processes of the machine have. */
+  /** Time of a clock that all processes of the machine share. */
   nowUs(): number;
   /** 64 random bits, not 0. */
   randomGuid(): bigint;
-  /** For people: what went wrong and is dealt with. */
+  /** Logs, for people, a problem that has been handled. */
   note(message: string, details: Readonly<Record<string, unknown>>): void;
 }

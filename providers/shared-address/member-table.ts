@@ -1,4 +1,4 @@
-/** How a process comes to have a slot, and keeps it when the broker is gone, as a table. */
+/** State table of a process that gets a slot, and keeps it when the broker is gone. */
 
 export type MemberState =
   /** Not begun. */

@@ -26,10 +26,10 @@ import { Outbox } from './outbox.js';
 import { Places } from './slot-sockets.js';
 import { TABLE_BYTES, TableMemory } from './table-layout.js';
 
-/** Until another process has become broker: twice as long each time. */
+/** First wait for another process to become broker; it doubles each time. */
 const FIRST_SEEK_US = 2_000;
 const LAST_SEEK_US = 100_000;
-/** How long a process that comes waits for one that has a slot to be broker, and to answer. */
+/** The time that a new process waits for one with a slot to become broker and to answer. */
 const JOIN_US = 5_000_000;
 const MESSAGES_A_TURN = 64;
 

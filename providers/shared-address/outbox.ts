@@ -2,7 +2,7 @@
 import type { GroupHost, Link } from './group-host.js';
 import { emitMessage, type SlotsMessage } from './messages.js';
 
-/** Until what waits is tried again. */
+/** Interval of retries for waiting messages. */
 const RETRY_US = 10_000;
 /** More than all places of a group with the most addresses. */
 const MAX_WAITING = 2048;
@@ -21,7 +21,7 @@ export class Outbox {
     private readonly link: Link,
   ) {}
 
-  /** In order; what comes when too many wait is lost, and so is all after the peer's end. */
+  /** Sends in order. A message is lost if too many wait, or after the peer's end. */
   send(message: SlotsMessage, descriptors: readonly number[] = []): void {
     const bytes = emitMessage(message);
     if (this.waiting.length > 0 || !this.trySend(bytes, descriptors)) {

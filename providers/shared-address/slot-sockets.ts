@@ -21,7 +21,7 @@ export class Places {
     return whole.length === this.host.addresses ? whole : undefined;
   }
 
-  /** How many places there are in the group, as far as this process knows. */
+  /** The number of slots in the group, as far as this process knows. */
   get count(): number {
     return Math.max(-1, ...this.sockets.keys()) + 1;
   }

@@ -8,7 +8,7 @@ export type BrokerSlotState =
   | 'FREE'
   /** Its process is connected to the broker. */
   | 'USED'
-  /** Its process is not, or not yet: perhaps it is stopped, perhaps it was killed. */
+  /** Its process is not connected (yet): it may be stopped or killed. */
   | 'ABSENT'
   /** Its process was killed: its numbers rest while packets for it may be in flight. */
   | 'RESTING';
@@ -16,7 +16,7 @@ export type BrokerSlotState =
 export type SlotInput =
   /** A process comes and gets it. */
   | 'granted'
-  /** Its process comes back: to another broker, or after a message that may not be. */
+  /** Its process is back: at another broker, or after a forbidden message. */
   | 'returned'
   /** The connection has ended after GOODBYE. */
   | 'left'

@@ -12,9 +12,9 @@ export interface SoftroceNodeOptions {
   readonly through?: PacketPort;
   readonly logger: Logger;
   readonly parameters: Partial<HcaParameters>;
-  /** Where other processes have the device, too. */
+  /** Set if other processes share the device. */
   readonly share?: DeviceShare | undefined;
-  /** Where XRC domains are shared, too. */
+  /** Set if processes share XRC domains. */
   readonly xrcHost?: XrcHostInit;
 }
 

@@ -53,12 +53,12 @@ const RELEASES = new Set<AsyncEventType>([AsyncEventType.PORT_ACTIVE, AsyncEvent
 
 export interface VerbsDeviceOptions {
   readonly addon: VerbsAddon;
-  /** As `ibv_devices` lists it. */
+  /** The name, as listed by `ibv_devices`. */
   readonly name: string;
   readonly portNumber?: number;
   /** Place in the port's table of the GID that is the default source; absent: the best one. */
   readonly gidIndex?: number;
-  /** How completions are awaited by queues that are told 'event'; default 'event'. */
+  /** Wait method of completion queues with 'event'; default 'event'. */
   readonly polling?: 'event' | 'adaptive';
   readonly logger: Logger;
   /** Runs a handler: in the driver's pump. Absent: at once. What it throws is caught here. */

@@ -29,7 +29,7 @@ export class VerbsDriver implements Scheduler {
   private readonly loop: EventLoop;
   private readonly handlers = new HandlerPacer();
   private tasks: (() => void)[] = [];
-  /** Those that are being run, and how many of them have been. */
+  /** Tasks being run, and the number of those that have been. */
   private due: readonly (() => void)[] = [];
   private done = 0;
   private isPumping = false;

@@ -60,7 +60,7 @@ export class HcaCounters {
   strays = 0;
   strayDrops = 0;
 
-  /** All of them, by name: what has been dropped is named after its reason, as `dropUnknownQpn`. */
+  /** Reads all counters, by name. Drops are named after their reason, such as `dropUnknownQpn`. */
   read(): Record<string, number> {
     const { drops, ...counts } = this;
     const dropped = DROP_REASONS.map((reason) => [dropName(reason), drops[reason]] as const);

@@ -15,7 +15,7 @@ export class ReceivedPacket {
   payloadOffset = 0;
   payloadLength = 0;
   localGidIndex = 0;
-  /** Where it was sent to: one of the port's addresses, or a group. */
+  /** Its destination: one of the port's addresses, or a group. */
   destination: Gid = NO_GID;
   /** Source GID, four big-endian words. */
   source0 = 0;

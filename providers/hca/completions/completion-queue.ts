@@ -33,7 +33,7 @@ export interface CompletionSource {
   onCqOverrun(): void;
 }
 
-/** Whose completion it is. */
+/** The queue pair that a completion belongs to. */
 export interface CompletingQueuePair {
   readonly qpn: number;
   readonly context: number;

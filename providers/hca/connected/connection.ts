@@ -14,7 +14,7 @@ export interface ConnectedQueuePair extends SoftQueuePair {
   readonly mtuBytes: number;
 }
 
-/** One whose peer answers: of RC or XRC. */
+/** A queue pair whose peer answers: of RC or XRC. */
 export interface ReliableQueuePair extends ConnectedQueuePair {
   readonly memory: ConnectionMemory;
 }

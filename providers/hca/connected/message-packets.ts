@@ -20,7 +20,7 @@ import type { ConnectedQueuePair } from './connection.js';
 const TWO_32 = 4294967296;
 
 export class MessagePackets {
-  /** There from the first message of several packets on. */
+  /** Set from the first message of several packets on. */
   private cursor: SegmentCursor | undefined = undefined;
   /** The request that `cursor` walks. */
   private cursorIndex = -1;

@@ -99,7 +99,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
 
   /** Handles a fault; always returns false. */
   abstract fail(fault: Fault): boolean;
-  /** No receive is posted: always false. */
+  /** Handles the lack of a posted receive; always returns false. */
   protected abstract notReady(): boolean;
   /** A packet has been taken in, the last one of its message or not. */
   protected abstract onExecuted(rx: ReceivedPacket, last: boolean): void;

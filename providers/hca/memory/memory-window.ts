@@ -36,7 +36,7 @@ export class Window implements MemoryWindow {
   rkey: number;
   /** The region it is bound to; undefined: it grants nothing. */
   region: Region | undefined;
-  /** Where it starts in its region, in bytes. */
+  /** Its start in its region, in bytes. */
   offset = 0;
   lengthBytes = 0;
   access = 0;
@@ -215,7 +215,7 @@ interface AddressRange {
   readonly lengthBytes: number;
 }
 
-/** Where in a range an access begins, in bytes; -1 when it does not lie in it. */
+/** The start of an access within a range, in bytes; -1 if it does not lie within it. */
 export function offsetIn(range: AddressRange, lo: number, hi: number, length: number): number {
   // Exact below 2^53; beyond that, rounding keeps it far above every length, or below zero.
   const offset = (hi - range.addressHi) * TWO_32 + (lo - range.addressLo);

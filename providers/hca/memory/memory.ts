@@ -33,7 +33,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
   readonly windows: WindowTable;
   readonly unread = new UnreadAnswers();
   private readonly regions = new KeyTable<Region>();
-  /** By the port's number, until no packet to send refers to it. */
+  /** Regions by the port's number, until no packet to send refers to them. */
   private readonly byPort = new Map<number, Region>();
   /** The result of the last successful `check`. */
   region!: Region;

@@ -5,7 +5,7 @@
 import type { Region } from './region.js';
 
 export interface AnswerKeeper {
-  /** No peer may read the region under this key any more; its bytes may be others from now on. */
+  /** Ends reads of the region under this key: its bytes may change from now on. */
   keep(region: Region, key: number): void;
   /** The region is gone. */
   forget(region: Region): void;

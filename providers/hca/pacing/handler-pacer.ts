@@ -14,7 +14,7 @@ const { START } = HANDLER.actions;
 export class HandlerPacer {
   private untilUs = Infinity;
   private lastUs = 0;
-  /** So many start without a look at the clock. */
+  /** Handlers that start without a look at the clock. */
   private unseen = 0;
 
   /**

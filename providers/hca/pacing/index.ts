@@ -1,4 +1,4 @@
-/** When the HCA sends, looks, hands out, yields and sleeps: pure decisions, from tables. */
+/** Decides when the HCA sends, polls, delivers, yields and sleeps: pure decisions, from tables. */
 export { HandlerPacer } from './handler-pacer.js';
 export { LIMITS } from './limits.js';
 export { LoopPacer, type Polled } from './loop-pacer.js';

@@ -31,7 +31,7 @@ export class LoopPacer {
   /** The last pump has brought completions of several messages. */
   private toldSeveral = false;
   private pollUntilUs = 0;
-  /** Until then the port may be looked at without a turn of the event loop. */
+  /** The time until which the port may be polled without a turn of the event loop. */
   private sliceUntilUs = 0;
   private seenPackets = 0;
 
@@ -50,12 +50,12 @@ export class LoopPacer {
     return goesOn;
   }
 
-  /** It was the device that has asked for that turn: a slice begins. */
+  /** Begins a slice: the device has requested this turn. */
   beginSlice(nowUs: number): void {
     this.sliceUntilUs = nowUs + POLL_SLICE_US;
   }
 
-  /** When the pump that a task asks for is to come: an action of REQUEST. */
+  /** Chooses the time of a pump that a task requests: an action of REQUEST. */
   onRequest(): number {
     const spent = this.pumpsThisTurn >= MAX_PUMPS_A_TURN;
     if (!spent) this.pumpsThisTurn += 1;
@@ -77,7 +77,7 @@ export class LoopPacer {
     return RESTS[(busy ? 1 : 0) | (nowUs < this.pollUntilUs ? 2 : 0)] === SLEEP;
   }
 
-  /** Until when a turn looks at the port for something to come, in microseconds; 0 for no look. */
+  /** The time until which a turn polls the port, in microseconds; 0 for no polling. */
   lookUntilUs(nowUs: number): number {
     return this.pollUntilUs > 0 ? Math.min(nowUs + IDLE_SLICE_US, this.pollUntilUs) : 0;
   }

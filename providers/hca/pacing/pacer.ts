@@ -10,7 +10,7 @@ import { BEHIND, BURST, DOORBELL, ORDER } from './sending.js';
 // arrives as soon as the peer has processed a response: sooner than the system wakes a sleeping
 // process. A wake-up costs time of the peer, too, which has more to do than we have.
 
-/** To send less takes less time than to be woken. */
+/** Sending fewer bytes takes less time than a wake-up. */
 const BULK_BYTES = LIMITS.BULK_BYTES.value;
 const GAP_US = LIMITS.BULK_GAP_US.value;
 
@@ -51,7 +51,9 @@ const { LEAVE_ACKS, WAIT_FOR_CONSUMER } = ROUND.actions;
 
 /** A completion queue, as what the consumer may be due at. */
 export interface Shown {
-  /** It shows completions that the consumer has not fetched, nor asked to be told of others. */
+  /**
+   * True if the consumer has neither fetched the completions shown nor requested a notification.
+   */
   readonly unseen: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** When requests and responses leave, and in which order. */
+/** Order and time of requests and responses. */
 import { compile } from './table.js';
 
 export const DOORBELL = compile({

@@ -1,14 +1,14 @@
-/** When consumers of this process that spin give up their core. No clock, no I/O. */
+/** Decides when spinning consumers of this process yield their core. No clock, no I/O. */
 import { LIMITS } from './limits.js';
 import { SPIN } from './turning.js';
 
 const SPIN_US = LIMITS.SPIN_US.value;
-/** Between looks further apart the consumer has done something else. */
+/** If looks are further apart, the consumer has done something else. */
 const IN_A_ROW_US = LIMITS.IDLE_SLICE_US.value;
 const SPINS = SPIN.byFacts;
 const { REST } = SPIN.actions;
 
-/** One for all devices of a process: a loop over several must not rest while one is at work. */
+/** One for all devices of a process: a loop over several must not rest while one is busy. */
 export class SpinPacer {
   private lookedUs = -Infinity;
   /** Since then there have been looks in a row, all of them in vain. */

@@ -1,4 +1,4 @@
-/** How the event loop executes it: microtask, turn, sleep; and when one that spins rests. */
+/** Rules of the event loop: microtask, turn or sleep; and when a spin loop rests. */
 import { compile } from './table.js';
 
 export const REQUEST = compile({

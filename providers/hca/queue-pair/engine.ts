@@ -38,9 +38,9 @@ export interface Engine {
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters: HcaCounters;
-  /** Where the memory of queue pairs comes from. */
+  /** The allocator of queue pair memory. */
   readonly slab: Slab;
-  /** Where they note what people may want to know. */
+  /** Their flight records, for diagnosis. */
   readonly flights: FlightLog;
   readonly sharedReceives: SharedReceiveTable;
   readonly multicast: MulticastTable;

@@ -52,7 +52,7 @@ export const ATTRIBUTES = {
   enableSqdAsyncNotify: flag,
 } as const satisfies { [N in keyof QueuePairAttributes]?: Field | Field<boolean> };
 
-/** Those of every queue pair: 0 as long as they have not been given. */
+/** Fields of every queue pair: 0 until they are set. */
 const EVERY = struct({ attributesGiven: u32, ...ATTRIBUTES }, RINGS.end);
 
 /** Never so far; of a deadline, none. */
@@ -65,13 +65,13 @@ export const NO_DEADLINE = Infinity;
  */
 const TIMES = struct(
   {
-    /** When the packet left that is being timed. */
+    /** The time when the timed packet left. */
     timedAtUs: f64(NEVER_YET),
     /** Since when deliveries are counted. */
     roundAtUs: f64(NEVER_YET),
-    /** When the window was lowered. */
+    /** The time when the window was lowered. */
     loweredAtUs: f64(NEVER_YET),
-    /** When the requester went back. */
+    /** The time when the requester went back. */
     backAtUs: f64(NEVER_YET),
     /** The shortest round trip; Infinity before the first. */
     shortestUs: f64(Infinity),
@@ -80,15 +80,15 @@ const TIMES = struct(
     deviationUs: f64(),
     /** The last hint of the network that was heeded. */
     lastHintUs: f64(NEVER_YET),
-    /** When the last message left. */
+    /** The time when the last message left. */
     sentAtUs: f64(NEVER_YET),
     /** Local ACK timeout; Infinity waits for ever. */
     ackTimeoutUs: f64(Infinity),
-    /** Until when an acknowledgement is awaited. */
+    /** The end of the wait for an acknowledgement. */
     ackDeadlineUs: f64(NO_DEADLINE),
-    /** When a tail-loss probe is due. */
+    /** The time when a tail-loss probe is due. */
     probeDeadlineUs: f64(NO_DEADLINE),
-    /** Until when nothing is sent, after an RNR NAK. */
+    /** The end of the pause after an RNR NAK. */
     receiverDeadlineUs: f64(NO_DEADLINE),
   },
   EVERY.end,
@@ -175,7 +175,7 @@ class Memory extends Piece {
     this.addressVector = undefined;
   }
 
-  /** Nothing is found in it from now on; `free` gives it to others. */
+  /** Ends its use; `free` then gives it to others. */
   end(): void {
     this.sendRing.end();
     this.receiveRing?.end();

@@ -67,7 +67,7 @@ export abstract class SoftQueuePair
   readonly domain: Domain;
   readonly memory: QueuePairMemory;
   readonly sendRing: Ring;
-  /** Where receives come from; on an XRC target, the queue that the present message names. */
+  /** The source of receives; for an XRC target, the queue that the current message names. */
   receives: ReceiveSource;
   readonly srq: SoftSharedReceiveQueue | undefined;
   /** Set on XRC queue pairs. */
@@ -138,7 +138,10 @@ export abstract class SoftQueuePair
     return this.receiveEntry < 0 ? 0 : 1;
   }
 
-  /** Its receives stay for others when it ends: it says when it takes no more (IBTA 11.5.2.2). */
+  /**
+   * True if its receives stay for others when it ends; it reports when it takes no more (IBTA
+   * 11.5.2.2).
+   */
   get sharesReceives(): boolean {
     return this.receives.srqn !== 0 || this.type === QpType.XRC_TGT;
   }
@@ -260,7 +263,7 @@ export abstract class SoftQueuePair
     this.state = to;
   }
 
-  /** To ERR: everything that is left completes as flushed, in order within each queue. */
+  /** Moves to ERR: all that is left completes as flushed, in order within each queue. */
   toError(): void {
     if (this.state === QpState.ERR) return;
     this.setState(QpState.ERR);

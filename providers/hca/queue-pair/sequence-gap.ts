@@ -5,7 +5,7 @@
  */
 import { psnDiff } from '../wire/psn.js';
 
-/** How far packets overtake one another. */
+/** The number of packets by which one may overtake another. */
 const REORDERED = 3;
 
 export class SequenceGap {

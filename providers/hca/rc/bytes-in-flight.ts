@@ -1,12 +1,12 @@
 /**
- * How many bytes an RC requester may have outstanding where packets are as long as messages: there
- * the number of packets, which is what the congestion window counts, says nothing of bytes.
+ * Limits the bytes that an RC requester has in flight if packets are as long as messages. The
+ * congestion window counts packets, which says nothing about bytes there.
  */
 import { LOCAL_MTU_BYTES } from '../../../core/spi/index.js';
 import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { PSN_MASK } from '../wire/psn.js';
 
-/** As much as a queue pair of ours ever has outstanding. */
+/** The most that a queue pair of ours ever has outstanding. */
 export const MOST_BYTES = 4 << 20;
 /**
  * A packet from this size on requests an ACK, whether its message is awaited or not: otherwise the
@@ -42,7 +42,7 @@ export class BytesOnTheWay {
 
   constructor(private readonly qp: SendQueue) {}
 
-  /** Nothing has been sent. */
+  /** Starts with nothing sent. */
   begin(): void {
     this.begun = this.ended = 0;
     this.oldest = this.qp.oldest;

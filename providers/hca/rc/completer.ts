@@ -32,7 +32,7 @@ const FATAL_STATUS = new Map<number, number>([
 ]);
 
 export class RcCompleter {
-  /** One lost response makes many that come too early. There from the first of them on. */
+  /** Set from the first response that arrives too early: one lost response causes many of them. */
   private gap: SequenceGap | undefined = undefined;
   /** A fatal NAK that came while a response before it was missing: its syndrome, and its PSN. */
   private refusal = 0;

@@ -19,9 +19,8 @@ const LEAST_PACKETS = 2;
  */
 const FEW_FLOWS_PACKETS = 12;
 /**
- * All of these are numbers of packets of so many bytes; of longer ones there are fewer, but twice
- * as many bytes: each counts as one, also where it ends a message and is short (1.12 times as
- * fast).
+ * All of these count packets of this many bytes. Of longer packets fewer are sent, but twice as
+ * many bytes: each counts as one, even if it ends a message and is short (1.12 times as fast).
  */
 const PACKET_BYTES = 4096;
 const LONG_PACKETS = 2;
@@ -183,7 +182,7 @@ export class CongestionWindow {
     this.run = 0;
   }
 
-  /** There was no loss: the last run goes on, as if it had not been counted. */
+  /** Continues the last run, as if it had not been counted: there was no loss. */
   private resumeRun(): void {
     const { doubtfulRun, losses } = this;
     if (doubtfulRun === NONE) return;

@@ -115,7 +115,7 @@ export class RcInitiator {
     return this.inFlight.count === 0;
   }
 
-  /** As many are in flight as the peer has granted. */
+  /** True if as many are in flight as the peer has granted. */
   get full(): boolean {
     return this.inFlight.full;
   }

@@ -10,8 +10,9 @@ import { CongestionWindow } from './congestion-window.js';
 // which is that of a path without queues. Repeated packets are not timed (Karn's algorithm).
 
 /**
- * Before the first sample. Too short costs a few packets that are sent again, at doubling intervals
- * (no retries); too long, a flow whose first packet is lost among many waits while the others go.
+ * Timeout before the first sample. If it is too short, a few packets are sent again, at doubling
+ * intervals (no retries). If it is too long, a flow whose first packet is lost waits while the
+ * others go on.
  */
 const INITIAL_TIMEOUT_US = 5000;
 
@@ -20,7 +21,7 @@ export interface HcaClock {
   readonly nowUs: number;
 }
 
-/** Nothing is known yet: the shortest is Infinity. */
+/** Forgets all times: the shortest is Infinity. */
 function resetRoundTrip(times: ConnectionMemory): void {
   times.shortestUs = Infinity;
   times.smoothedUs = 0;

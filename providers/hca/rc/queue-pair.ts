@@ -184,10 +184,10 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   peerPath: PeerPath = NO_PATH;
   destinationQpn = 0;
   mtuBytes = 256;
-  /** Its responses may not leave behind requests: all but a peer of ours may count on that. */
+  /** Its responses must leave before requests: peers of other makes may count on that. */
   acksFirst = true;
   sourcePort = 0;
-  /** There from the first report on. */
+  /** Set from the first report on. */
   private networkReports: RcNetworkReports | undefined = undefined;
 
   constructor(hca: Engine, qpn: number, init: QueuePairInit) {

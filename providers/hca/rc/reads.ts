@@ -47,7 +47,7 @@ export class RcReads {
   private readonly resources: ResponderResources;
   /** By resource: the domain of its key, which on an XRC target is not always the same. */
   private readonly domains: (Domain | undefined)[] = [];
-  /** There from the first answer on that is left in its memory. */
+  /** Set from the first answer that is left in its memory. */
   private kept: RcKeptReads | undefined = undefined;
 
   /** @param depth READ and atomic requests that the peer may have outstanding */
@@ -226,7 +226,7 @@ export class RcReads {
     }
   }
 
-  /** Where a repeated READ begins, in bytes of the one kept; -1 if not in it, or of another key. */
+  /** The start of a repeated READ, in bytes of the one kept; -1 if not in it, or of another key. */
   private offsetInRead(rx: ReceivedPacket, reth: number, at: number): number {
     const { words } = this.resources;
     if (rethRkey(rx.view, reth) !== words[at + RES.RKEY]) return -1;

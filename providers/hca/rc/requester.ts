@@ -109,7 +109,7 @@ export class RcRequester implements AckWaiter {
   readonly memory: ConnectionMemory;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
-  /** There from the first READ or atomic on. */
+  /** Set from the first READ or atomic on. */
   private initiator: RcInitiator | undefined = undefined;
   private mostPackets = 1;
   private readonly pace: RcPace;
@@ -287,7 +287,7 @@ export class RcRequester implements AckWaiter {
     return count;
   }
 
-  /** One after the last packet of the chunk to be asked for. */
+  /** One after the last packet of the chunk to be requested. */
   private chunkEnd(slot: number): number {
     return this.beginInitiator().chunkEnd(this.packet, this.psn, this.memory.packets(slot));
   }

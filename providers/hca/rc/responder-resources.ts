@@ -36,11 +36,11 @@ export const RES = {
 const NONE = new Uint32Array(0);
 
 export class ResponderResources {
-  /** There from the first request on: most connections see none. */
+  /** Set from the first request on: most connections see none. */
   words = NONE;
   private next = 0;
 
-  /** How many are kept. A power of two: rxe rounds the depth it was granted up to one. */
+  /** The number kept. A power of two: rxe rounds the depth it was granted up to one. */
   readonly count: number;
 
   /** @param depth READ and atomic requests that the peer was granted */

@@ -24,15 +24,15 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
   /** Messages completed, modulo 2^24. */
   msn = 0;
   readonly responses: ResponseQueue;
-  /** There from the first READ or atomic on: most connections see none. */
+  /** Set from the first READ or atomic on: most connections see none. */
   private ownReads: RcReads | undefined = undefined;
-  /** How many of them the peer may have outstanding. */
+  /** The number of them that the peer may have outstanding. */
   private depth = 0;
   /** PSN of the last SEND, WRITE or atomic executed: what a duplicate is answered with. */
   private ackPsn = NO_PSN;
   /** The last packet executed did not ask, and no answer since has told of it. */
   private untold = false;
-  /** There from the first packet on that came too early. */
+  /** Set from the first packet that arrived too early. */
   private gap: SequenceGap | undefined = undefined;
   /** PSN of the message that was refused for want of a receive. */
   private unmetPsn = NO_PSN;
@@ -93,7 +93,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
 
   // --- out of sequence --------------------------------------------------------------------------
 
-  /** One NAK for each time that the peer comes by the gap. */
+  /** Sends one NAK each time that the peer passes the gap. */
   private onGap(psn: number): void {
     this.qp.hca.counters.drops.sequenceGap += 1;
     if ((this.gap ??= new SequenceGap()).isNews(psn)) this.sendNak(SYNDROME.nakPsnSequence);

@@ -17,7 +17,7 @@ const { kind: KIND, psn: PSN, syndrome: SYNDROME, msn: MSN } = RESPONSE_ROW.at;
 const STRIDE = RESPONSE_ROW.end;
 
 export class ResponseQueue {
-  /** In place of the few entries in the queue pair's memory, when more are owed. */
+  /** Replaces the few entries in the queue pair's memory when more are owed. */
   private many: Uint32Array | undefined = undefined;
   private mask = FEW_RESPONSES - 1;
   private head = 0;

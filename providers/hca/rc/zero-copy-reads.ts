@@ -13,7 +13,7 @@ import { RES, RESOURCE, type ResponderResources } from './responder-resources.js
 import type { AnswerKeeper } from '../memory/unread-answers.js';
 import { PSN_MASK } from '../wire/psn.js';
 
-/** As much as a queue pair of ours ever has outstanding, and as a page ring holds. */
+/** The most that a queue pair of ours ever has outstanding, and that a page ring holds. */
 const OUTSTANDING_BYTES = 4 << 20;
 /**
  * Answers that are copied after one was asked for again: once for impatience, or for memory that
@@ -24,7 +24,7 @@ const MOST_COPIED = 4096;
 /** No answer of this READ has been left in place. */
 const NONE = -1;
 
-/** Whose answers they are. */
+/** The queue pair that answers. */
 export interface AnsweringQueuePair extends ReliableQueuePair {
   readonly responder: { readonly ePsn: number };
 }

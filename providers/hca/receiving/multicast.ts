@@ -24,7 +24,7 @@ export interface GroupMember extends PacketTaker {
 
 interface Group {
   readonly gid: Gid;
-  /** How each is a member. */
+  /** The options of each member. */
   readonly members: Map<GroupMember, MulticastOptions>;
 }
 

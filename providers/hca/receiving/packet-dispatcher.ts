@@ -136,7 +136,7 @@ export class PacketDispatcher {
     if (share === undefined || !this.isStray(share, at)) counters.drops.unknownQpn += 1;
   }
 
-  /** It is another process's of a shared device: it is handed over to that. */
+  /** True if the packet is for another process of a shared device; hands it over then. */
   private isStray(share: DeviceShare, at: number): boolean {
     const { hca, isHanded } = this;
     const words = hca.port.rxPackets;

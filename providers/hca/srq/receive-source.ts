@@ -17,9 +17,9 @@ export interface ReceiveSource {
   readonly srqn: number;
   /** The receive ring of a queue pair that has one of its own. */
   readonly ownRing: Ring | undefined;
-  /** Where its receives complete, whatever takes them (XRC); undefined: at the queue pair's. */
+  /** The queue where its receives complete (XRC); undefined: that of the queue pair. */
   readonly completionQueue: SoftCompletionQueue | undefined;
-  /** It is a shared queue, and gone. */
+  /** True if it is a shared queue that has been destroyed. */
   readonly destroyed: boolean;
   /** Takes the next entry: its WQE_INDEX, or -1 when there is none. */
   take(): number;

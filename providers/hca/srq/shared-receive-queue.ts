@@ -190,7 +190,7 @@ export class SoftSharedReceiveQueue
     this.tail = (this.tail + 1) >>> 0;
   }
 
-  /** One event for each `setLimit`: when it is reached, or at once if it has been. */
+  /** Raises one event for each `setLimit`: when the limit is reached, or at once if it has been. */
   private watchLimit(): void {
     if (this.limit === 0 || this.available >= this.limit) return;
     this.limit = 0;

@@ -10,7 +10,7 @@ const LAST_SRQN = 0xffffff;
 
 export class SharedReceiveTable {
   private readonly queues = new KeyTable<SoftSharedReceiveQueue>();
-  /** There from the first one on. */
+  /** Set from the first one on. */
   private numbers: FreshNumbers | undefined = undefined;
 
   /** @param slot the top byte of all numbers, where others have the device too */

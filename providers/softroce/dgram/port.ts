@@ -68,7 +68,7 @@ export async function openDgramPort(
 /** True once this process has warned. */
 let hasBeenSaid = false;
 
-/** Where this port was not chosen, a warning of the process says so, even without a logger. */
+/** Logs the limits of this port. If it was not chosen, the process warns even without a logger. */
 function sayWhatIsLost(logger: Logger, lacking: string | undefined): void {
   const hasNoLogger = logger === silentLogger;
   if (hasBeenSaid || (hasNoLogger && lacking === undefined)) return;

@@ -58,7 +58,7 @@ function nextLoopback(address: string): string | undefined {
   return address.replace(/\d+$/, String(next));
 }
 
-/** Without those of a link, which need its name besides. */
+/** Own addresses, without link-local ones: those need the name of the link. */
 function ownAddresses(): string[] {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return all.map(({ address }) => address).filter((address) => !address.startsWith('fe80:'));

@@ -55,7 +55,7 @@ export interface NativePortHandle extends NativeChannelCalls {
   keepParting(path: number, packet: Uint8Array): number;
   dropParting(parting: number): void;
   /**
-   * From now on `allocate` has memory that peers of this host can map.
+   * From now on `allocate` returns memory that peers of this host can map.
    * @param onChange a segment was added or removed: called from the event loop
    */
   useArena(limitBytes: number, onChange: () => void): void;

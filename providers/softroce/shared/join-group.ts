@@ -19,11 +19,13 @@ export interface JoinedGroup {
   };
   /** The name of the group: its other processes use the same one. */
   readonly name: string;
-  /** Sees to what waits for the group in this thread: for a caller that blocks the event loop. */
+  /**
+   * Handles waiting events of the group in this thread, for a caller that blocks the event loop.
+   */
   readonly turn: () => void;
   /** The device is there. */
   serve(device: DeviceOfGroup): void;
-  /** Its sockets are read no more. Idempotent. */
+  /** Leaves the group: its sockets are no longer read. Idempotent. */
   leave(): void;
 }
 

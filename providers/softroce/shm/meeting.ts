@@ -44,7 +44,7 @@ export interface MeetingHost {
   segments(): readonly ArenaSegment[];
   /** Closes a descriptor that a socket has brought. */
   closeDescriptor(descriptor: number): void;
-  /** Nothing is held for the peer any more. */
+  /** Called when nothing is held for the peer any more. */
   onApart(meeting: Meeting): void;
 }
 

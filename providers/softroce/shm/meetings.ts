@@ -10,7 +10,7 @@ import type { ChannelPort } from './channel-port.js';
 import { type Hello, parseMessage } from './hello.js';
 import { type ArenaSegment, Meeting, type MeetingHost, type Meeter } from './meeting.js';
 
-/** How long a connection waits for the channel; then it is made without. */
+/** The time that a connection waits for the channel; then it is made without. */
 const MEETING_MS = 1000;
 /** Callers that have not said HELLO. */
 const MAX_STRANGERS = 16;
@@ -36,7 +36,7 @@ export class Meetings implements MeetingHost {
   readonly logger: Logger;
   self: MeetingHost['self'];
   private listener: UnixListener | undefined;
-  /** By the peer's name. */
+  /** Meetings by the peer's name. */
   private readonly meetings = new Map<string, Meeting>();
   /** Ends the wait, for each connection whose peer is not known yet. */
   private readonly strangers = new Map<UnixSocket, () => void>();

@@ -32,7 +32,7 @@ export interface NativeChannelCalls {
 
 export class NativeChannels implements ChannelPort {
   onClosed: (channel: number, reason: string) => void = () => undefined;
-  /** Those that have not been closed. */
+  /** Channels that have not been closed. */
   private readonly open = new Set<number>();
   private readonly attached = new Set<number>();
 

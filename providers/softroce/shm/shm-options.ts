@@ -1,4 +1,4 @@
-/** How much memory and how many channels a device shares with others of its host. */
+/** Limits of memory and channels that a device shares with others of its host. */
 import {
   BOOLEAN,
   checkOptions,

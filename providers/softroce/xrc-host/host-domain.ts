@@ -135,7 +135,7 @@ export class HostDomain {
     return this.openers.size;
   }
 
-  /** Has a caller opened it, or is it only connected? */
+  /** True if a caller has opened it; false if it is only connected. */
   get isOpen(): boolean {
     return [...this.openers].some(({ isOpen }) => isOpen);
   }
@@ -168,7 +168,7 @@ export class HostDomain {
     for (const { object } of opener.queues.values()) object.look();
   }
 
-  /** It has closed the domain, or has been killed: unregisters it everywhere. */
+  /** Unregisters an opener everywhere: it has closed the domain, or has been killed. */
   leave(opener: Opener): void {
     if (!this.openers.delete(opener)) return;
     for (const [qpn, target] of [...this.targets]) {

@@ -40,7 +40,7 @@ export interface MemoryMapper {
 export class DeviceObjects implements HostObjects {
   private readonly domain: SoftXrcDomain;
   private readonly pd: ProtectionDomain;
-  /** In which nothing ever appears: a queue pair has one. */
+  /** A queue that stays empty: a queue pair needs one. */
   private readonly cq: CompletionQueue;
 
   constructor(
@@ -111,7 +111,7 @@ class HostedQp implements HostedTargetObject {
     }
   }
 
-  /** Its peer is told. */
+  /** Destroys it, and tells its peer. */
   destroy(): void {
     this.connection?.disconnect();
     this.qp.destroy();

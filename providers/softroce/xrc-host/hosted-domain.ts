@@ -35,7 +35,7 @@ export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
   /** Each is a hold: an opener may have several of one target. */
   private readonly targets = new Set<HostedTarget>();
   private readonly mirrors = new Map<Domain, Mirror>();
-  /** So many numbers have been given to them. */
+  /** Zone numbers given out. */
   private zones = 0;
   /** Event handlers of connections whose target was accepted here. */
   private readonly connections = new Map<number, (event: CmEvent) => void>();

@@ -72,7 +72,7 @@ export class HostedTarget implements QueuePair, CmElsewhere {
     askIfThere(this.link, { op: 'repeat', ...handedReqOf(request) });
   }
 
-  /** It is the host's. */
+  /** Empty: the host has the flight record. */
   flightRecord(): readonly string[] {
     return [];
   }

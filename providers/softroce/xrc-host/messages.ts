@@ -72,7 +72,7 @@ export interface HandedReq {
   readonly udpPort: number;
 }
 
-/** How it is accepted. */
+/** Options of accepting it. */
 export type HandedAnswer = Omit<CmAcceptOptions, 'qp' | 'onEvent'>;
 
 export function handedAnswerOf(options: CmAcceptOptions): HandedAnswer {

@@ -136,7 +136,7 @@ function connectTo(addon: XrcHostAddon, name: string, key: string): UnixSocket |
   throw new SpiError('EACCES', `XRC domain ${show(key)} is user ${uid}'s`);
 }
 
-/** It outlives this process, and has nothing of it. */
+/** Starts a host, which outlives this process and inherits nothing from it. */
 function startHost({ program, options }: XrcHostInit, name: string, key: string): ChildProcess {
   if (program === undefined) {
     throw new SpiError(

@@ -36,7 +36,7 @@ export class Server {
     this.accept(this.domain);
   }
 
-  /** There is no device: what waits gets to know why. */
+  /** Refuses waiting openers with the reason: there is no device. */
   refuse({ code, message }: SpiError): void {
     const answer = encode({ answer: FIRST_REQUEST, code, message });
     for (let socket = this.next(); socket !== undefined; socket = this.next()) {

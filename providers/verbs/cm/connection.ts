@@ -90,7 +90,7 @@ export abstract class VerbsConnection
   protected qpControl: QpControl | undefined;
   abstract readonly localPort: number;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
-  /** How long packets of this connection may linger, in microseconds. */
+  /** The time that packets of this connection may linger, in microseconds. */
   protected timewaitUs = 0;
   private idHeld = true;
   private muted = false;
@@ -239,7 +239,7 @@ export abstract class VerbsConnection
     else gate.wait(() => this.services.destroyId(this.id));
   }
 
-  /** When the port is down there will be no answer. */
+  /** Sends a DREQ. If the port is down, it waits: there would be no answer. */
   private sendDreq(): void {
     const { gate, calls } = this.services;
     if (gate.isOpen) {
@@ -260,7 +260,7 @@ export abstract class VerbsConnection
     gate.wait(send);
   }
 
-  /** By the kernel's event, or by our clock when there will be none. */
+  /** Starts timewait. It ends by the kernel's event, or by our clock if there will be none. */
   private startTimewait(): void {
     const { timers, clock } = this.services;
     const waitUs = this.idHeld && this.timewaitUs > 0 ? TIMEWAIT_GRACE_US : 0;

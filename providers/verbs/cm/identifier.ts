@@ -24,7 +24,7 @@ export function makeId(
 }
 
 /**
- * One whose way to a peer is being looked for, and that way in words.
+ * Creates an identifier that resolves a route to a peer, with that route in words.
  * @throws SpiError: no way, or what rdma_cm refuses at once
  */
 export function idTowards(

@@ -154,7 +154,7 @@ export class VerbsListener implements CmListener {
     }
   }
 
-  /** Without a consumer to answer it, the peer is refused. */
+  /** Offers a request to the consumer. Without one, the peer is refused. */
   private offer<R>(
     request: R,
     owner: CmIdOwner,

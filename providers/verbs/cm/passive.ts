@@ -23,7 +23,7 @@ export class PassiveConnection extends VerbsConnection {
     services: CmServices,
     id: number,
     private readonly description: IdDescription,
-    /** It waits for the consumer no longer. */
+    /** Called when it no longer waits for the consumer. */
     private readonly onSettled: () => void,
   ) {
     super(services, 'REQ_RCVD', id, description.remoteGid);

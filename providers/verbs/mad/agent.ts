@@ -39,7 +39,7 @@ const ACK_WAIT_MS = 2000;
 const LEAST_WINDOW = 8;
 /** Least data of a segment: 256 bytes without the longest headers. */
 const LEAST_SEGMENT_BYTES = MAD_BYTES - 64;
-/** For queues, and work queues, on the way. */
+/** Slack for queues, and for work queues of the kernel. */
 const SLACK_MS = 2000;
 /** The longest that the kernel's header can say. */
 const MAX_TIMEOUT_MS = 0x7fffffff;

@@ -37,7 +37,7 @@ export interface UmadSendInit {
   readonly gid: Gid;
   /** The key that matches a response; undefined if none is expected. */
   readonly key: string | undefined;
-  /** No word of the kernel's comes later than this behind the writing. */
+  /** The longest time between the write and a report of the kernel. */
   readonly longestWaitUs: number;
   /** Makes the error for a send without a report even by then. */
   readonly silence: () => SpiError;

@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks';
 import type { PollingMode } from '../../../core/spi/index.js';
 
-/** How long after the last completion. Several times what a wake-up costs. */
+/** Time after the last completion. Several times the cost of a wake-up. */
 const BUSY_MS = 0.2;
 
 export interface PolledQueue {

@@ -51,7 +51,7 @@ export function creatorOf(device: OpenDevice, init: QueuePairInit): CreateQueueP
   return (sendRing, receiveRing) => (how ?? plain)(device, init, sendRing, receiveRing);
 }
 
-/** One that another process has made. */
+/** Opens a queue pair that another process has made. */
 export function openerOf(
   { device, number }: { readonly device: OpenDevice; readonly number: number },
   qpn: number,
@@ -86,7 +86,7 @@ function initiator(device: OpenDevice, init: QueuePairInit, sendRing: Ring): Mad
   return madeOf('ibv_create_qp_ex', number, sizesOf(init), record);
 }
 
-/** It has neither queues nor a protection domain: those of the queue that is named count. */
+/** Makes a target. It has no queues and no protection domain: those of the named queue count. */
 function target(device: OpenDevice, init: QueuePairInit): MadeQueuePair {
   const out = new Uint32Array(1);
   const number = device.addon.createXrcTarget(xrcDomainOf(device, init.xrcDomain).number, out);

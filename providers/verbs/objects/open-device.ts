@@ -18,7 +18,7 @@ export interface OpenDevice {
   readonly attributes: DeviceAttributes;
   readonly capabilities: ReadonlySet<DeviceCapability>;
   readonly gids: readonly Gid[];
-  /** How completions are awaited by queues that are told 'event'. */
+  /** Wait method of completion queues with 'event'. */
   readonly polling: 'event' | 'adaptive';
   readonly time: DeviceTime | undefined;
   /** Everything that is there, parents before children. */

@@ -19,7 +19,7 @@ export function pinnable(memory: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/** How many regions each buffer has. */
+/** The number of regions of each buffer. */
 const pins = new WeakMap<ArrayBuffer, number>();
 /**
  * Memory made by the addon: Node holds it untransferable, and Node 26 aborts if it is marked again.

@@ -37,7 +37,7 @@ const QUERY_ALL = 0x1fffff;
 const QUERY_STATE = 1;
 const RECORD_LINES = 64;
 
-/** Without what it is made from. */
+/** Init without the parent objects. */
 type Sizes = Omit<QueuePairInit, 'pd' | 'sendCq' | 'receiveCq' | 'xrcDomain'> &
   Partial<Pick<QueuePairInit, 'receiveCq'>>;
 
@@ -56,7 +56,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
   /** It went to RTR by `modify`; the queue pairs of iWARP are the kernel's to move. */
   private isMovedHere = false;
   private known: QpState = QpState.RESET;
-  /** Where receives of a shared queue complete. */
+  /** The queue where receives of a shared queue complete. */
   private readonly sharedCq: VerbsCompletionQueue | undefined;
   private readonly lastReceive: LastReceive | undefined;
 

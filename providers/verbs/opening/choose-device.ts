@@ -65,7 +65,7 @@ export interface DeviceRequest {
   readonly address?: string;
   readonly port?: number;
   readonly gidIndex?: number;
-  /** How the system reaches `address`; needed when that is not one of our own. */
+  /** The system's route to `address`; needed if that is not one of our own. */
   readonly route?: Route;
 }
 
@@ -266,7 +266,7 @@ function choiceOf(system: SystemSnapshot, candidate: Candidate, reason: string):
   };
 }
 
-/** On RoCE the GID says it; else the interface over the port has it. */
+/** The address: on RoCE from the GID, otherwise from the interface over the port. */
 function addressOf(
   system: SystemSnapshot,
   entry: GidEntry,

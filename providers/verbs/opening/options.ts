@@ -46,7 +46,7 @@ export interface VerbsOptions {
   readonly libraries?: LibraryPaths;
 }
 
-/** These stand for all addresses. */
+/** Addresses that stand for all addresses. */
 const UNSPECIFIED = ['0.0.0.0', '::'];
 const OPTIONAL_TEXT = optional(TEXT);
 const ADDRESS = kindOf<string>(

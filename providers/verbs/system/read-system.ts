@@ -14,7 +14,7 @@ import type {
   SystemSnapshot,
 } from './system.js';
 
-/** Where it is read from; tests bring their own tree. */
+/** The paths that are read; tests bring their own tree. */
 export interface SystemSources {
   /** Default `/sys`. */
   readonly sysfs?: string;
