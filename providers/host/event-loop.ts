@@ -180,7 +180,7 @@ export class EventLoop {
     if (!this.closed && this.pacer.inSlice(this.looked.nowUs)) this.converse();
   };
 
-  /** Goes on with a consumer that answers what comes. */
+  /** Continues with a consumer that answers each message. */
   private converse(): void {
     let next: number;
     let came: boolean;

@@ -63,7 +63,7 @@ const OPTIONS = {
   startUs: optional(numberFrom(0, Number.MAX_SAFE_INTEGER)),
 };
 
-/** Addresses in text; what is left out means all. */
+/** Addresses in text; an address left out means all. */
 export interface LinkSelection {
   readonly from?: string;
   readonly to?: string;
@@ -152,7 +152,7 @@ export class Fabric {
     readonly where: LinkSelection;
     readonly link: Partial<LinkOptions>;
   }[] = [];
-  /** Flows whose sender is about to hear that no port is there: told once for many packets. */
+  /** Flows whose sender will get a report that no port is there: one for many packets. */
   private readonly unreachable = new Set<string>();
   private readonly runner: Runner;
 

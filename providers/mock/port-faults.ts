@@ -95,7 +95,7 @@ export class PortFaults extends FaultScript<Leaving, PortMatch, PortAction> {
   }
 
   /**
-   * ICMP comes in that is forged, now, however often.
+   * Delivers a forged ICMP message, now, any number of times.
    * @throws RangeError for what is no report of ICMP
    */
   forge(report: IcmpReport): void {

@@ -1,6 +1,6 @@
 /**
- * A pretended process of those that share an address: what it has of the system, and its end, which
- * may come at any moment, as by SIGKILL: from then on nothing that its code does has an effect.
+ * A simulated process that shares an address: its part of the system, and its end. It may end at
+ * any moment, as by SIGKILL; from then on its code has no effect.
  */
 import {
   type ConnectionRecord,
@@ -58,7 +58,7 @@ export class ProcessHost implements GroupHost {
     this.onKilled?.();
   }
 
-  /** Runs code of the process; what it writes after its end is as if it had not been written. */
+  /** Runs code of the process; writes after its end have no effect. */
   enter(body: () => void): void {
     if (this.isKilled) return;
     this.depth++;

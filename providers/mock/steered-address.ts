@@ -46,13 +46,13 @@ export class SteeredSocket {
     if (this.reader === port) this.reader = undefined;
   }
 
-  /** Drops what waits, and what comes from now on. */
+  /** Drops waiting packets, and those that arrive from now on. */
   silence(): void {
     this.silent = true;
     this.drain();
   }
 
-  /** Takes what comes from now on. */
+  /** Accepts packets that arrive from now on. */
   wake(): void {
     this.drain();
     this.silent = false;

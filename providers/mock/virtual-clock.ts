@@ -1,6 +1,6 @@
 /**
- * Virtual time: a heap of what is to happen. Time stands still while something happens and then
- * jumps to the earliest thing left. Things of one time happen in the order they were asked for.
+ * Virtual time: a heap of pending tasks. Time stands still while a task runs, and then jumps to the
+ * earliest one left. Tasks of the same time run in the order of their requests.
  */
 import { checkValue, numberFrom, outOfRange } from '../../core/spi/checks/index.js';
 import type { Clock } from '../../core/spi/index.js';
@@ -69,7 +69,7 @@ export class VirtualClock implements Clock {
     return this.at(this.nowUs, task);
   }
 
-  /** Calling off what has happened, or was called off, does nothing. */
+  /** Cancels a task; does nothing if it has run or was cancelled. */
   cancel(event: VirtualEvent): void {
     const entry = event as HeapEntry;
     if (entry.task === undefined) return;

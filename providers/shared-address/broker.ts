@@ -298,7 +298,10 @@ export class Broker {
     if (found.next === 'FREE' && this.isGivenOut(slot)) this.vacant.push(slot);
   }
 
-  /** Numbers of slot 0 stay unused: what comes for them, and for no slot, goes to the broker. */
+  /**
+   * False for numbers of slot 0, which stay unused: packets for them, and for no slot, go to the
+   * broker.
+   */
   private isGivenOut(slot: number): boolean {
     return slot !== 0 && this.init.places.of(slot) !== undefined;
   }

@@ -318,7 +318,7 @@ export class GroupMember {
     return true;
   }
 
-  /** The process that takes the name next finds nothing of ours. */
+  /** Resigns as broker: the process that takes the name next finds nothing of ours. */
   private resign(): void {
     const { table, slot, host } = this;
     this.broker?.close();

@@ -241,7 +241,7 @@ export class VerbsDevice implements Device, OpenDevice {
     this.deliver(AsyncEventType.DEVICE_FATAL, 0);
   }
 
-  /** Runs a handler in the pump; what it throws stops nothing. */
+  /** Runs a handler in the pump; an exception in it stops nothing. */
   handle(handler: () => void): void {
     this.pump(() => {
       try {

@@ -9,7 +9,10 @@ import {
 } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/errors/einval.js';
 
-/** All are integers, but for `agreements`; every default says why it is what it is. */
+/**
+ * Parameters of the software HCA. All are integers, except `agreements`; the comments give the
+ * reason for each default.
+ */
 export interface HcaParameters {
   /**
    * PSNs that a queue pair may have outstanding at most, 2 to 1,048,576; losses make it fewer for a
@@ -18,7 +21,7 @@ export interface HcaParameters {
    * socket buffer.
    */
   readonly windowPackets: number;
-  /** Packets that one queue pair may put out before the next one has its turn, 1 to 1024. */
+  /** Packets that one queue pair may send before the next one may, 1 to 1024. */
   readonly burstPackets: number;
   /**
    * The local ACK timer is at least this long, 0 to 60,000,000 us: a garbage collection must not
@@ -93,7 +96,7 @@ export const PARAMETERS = optional(
 );
 
 /**
- * The parameters with their defaults; what is undefined is left out.
+ * Adds the defaults to the parameters; undefined ones are ignored.
  * @throws SpiError('EINVAL') naming the parameter, its value and its limits
  */
 export function parametersOf(given: Partial<HcaParameters> = {}): HcaParameters {

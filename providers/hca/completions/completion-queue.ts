@@ -191,7 +191,7 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
     else this.init.onEvent(argument as AsyncEventType);
   }
 
-  /** A completion was lost: that is never silent, and no queue pair that may miss one goes on. */
+  /** Reports a lost completion, and stops all queue pairs that may miss one. */
   private breakDown(): void {
     this.overruns = 0;
     this.host.notify(this, AsyncEventType.CQ_ERR);

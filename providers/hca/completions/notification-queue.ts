@@ -42,7 +42,7 @@ export class NotificationQueue {
     else target.deliver(this.args[at]!);
   }
 
-  /** Runs what is for this target, and drops the rest; what comes meanwhile waits. */
+  /** Runs the entries of this target and drops the others; those added meanwhile wait. */
   runOnly(wanted: Notifiable): void {
     for (let left = this.length; left > 0; left--) {
       if (this.targets[this.head & this.mask] === wanted) this.runOne();

@@ -101,7 +101,7 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
   abstract fail(fault: Fault): boolean;
   /** Handles the lack of a posted receive; always returns false. */
   protected abstract notReady(): boolean;
-  /** A packet has been taken in, the last one of its message or not. */
+  /** Called when a packet has been executed; `last` if it ends its message. */
   protected abstract onExecuted(rx: ReceivedPacket, last: boolean): void;
 
   /** Entering RTR. */

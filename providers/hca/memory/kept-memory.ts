@@ -1,6 +1,6 @@
 /**
- * Copies of what READs have been answered with, made when the memory itself goes: the peer may not
- * have taken the answers in. Together they have a bound; the oldest go first.
+ * Copies of memory that READs were answered from, made when the memory itself goes: the peer may
+ * not have received the answers. Their total size is bounded; the oldest go first.
  */
 import type { PacketPort } from '../../../core/spi/index.js';
 import type { Region } from './region.js';

@@ -13,7 +13,7 @@ export class Region implements MemoryRegion {
   readonly lengthBytes: number;
   readonly addressLo: number;
   readonly addressHi: number;
-  /** The memory itself, for what is read or written by the HCA: atomics and datagram GRH areas. */
+  /** The memory itself, which the HCA accesses for atomics and datagram GRH areas. */
   readonly view: DataView;
   destroyed = false;
   boundWindows = 0;

@@ -18,7 +18,7 @@ export class HandlerPacer {
   private unseen = 0;
 
   /**
-   * A pump comes to its handlers. Whether the first one starts.
+   * Begins the handlers of a pump. True if the first one starts.
    * @param goesOn the turn of the event loop is that of the pump before
    */
   begins(nowUs: number, goesOn: boolean): boolean {

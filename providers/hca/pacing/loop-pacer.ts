@@ -43,7 +43,7 @@ export class LoopPacer {
     this.isNewTurn = true;
   }
 
-  /** A pump begins. Whether it goes on in the turn of the one before. */
+  /** Begins a pump. True if it continues in the turn of the one before. */
   goesOnInTurn(): boolean {
     const goesOn = !this.isNewTurn;
     this.isNewTurn = false;

@@ -18,7 +18,7 @@ class ReadStreams {
   private lastUs = -Infinity;
   private nextUntilUs = -Infinity;
 
-  /** A peer reads `bytes` of ours. */
+  /** Notes that a peer reads `bytes` of our memory. */
   onRead(bytes: number, nowUs: number): void {
     // Those of one burst are parts of one READ.
     if (bytes < BULK_BYTES || nowUs === this.lastUs) return;
@@ -70,7 +70,7 @@ export class Pacer {
   adaptiveQueues = 0;
   /** The completion queue that was the last one of this round to show completions. */
   shown: Shown | undefined = undefined;
-  /** Packets are being taken in or put out: not the time to begin with that. */
+  /** Packets are being received or sent: that must not begin again meanwhile. */
   moving = false;
   /**
    * A single message has arrived. The request posted next may be its answer, and the peer waits
@@ -157,7 +157,9 @@ export class Pacer {
     return next;
   }
 
-  /** A consumer has not fetched what this round has shown: it polls, or awaits and goes on soon. */
+  /**
+   * True if a consumer has not fetched the completions of this round: it polls, or continues soon.
+   */
   private get consumerIsDue(): boolean {
     return this.shown?.unseen === true;
   }

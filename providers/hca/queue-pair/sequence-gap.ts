@@ -19,7 +19,7 @@ export class SequenceGap {
     this.known = false;
   }
 
-  /** The packet has been refused: what is in flight behind it is part of the same event. */
+  /** Opens the gap at a refused packet: packets in flight behind it are part of the same event. */
   open(psn: number): void {
     this.known = true;
     this.toldBy = psn;

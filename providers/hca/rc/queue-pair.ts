@@ -284,7 +284,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     if (report.type === 'port-unreachable') this.reports.onPortUnreachable();
   }
 
-  /** A request fails, if there is one: what it came to is not known. */
+  /** Fails the oldest request, if there is one: its outcome is unknown. */
   private onPeerGone(report: NetworkReport): void {
     if (this.state === QpState.ERR || this.state === QpState.RESET) return;
     this.reports.onPeerGone(report);

@@ -236,8 +236,8 @@ export class RcReads {
   }
 
   /**
-   * A READ is asked for again while an answer is owed. The first answer goes on to its end, from
-   * the packet that the peer misses; a repetition becomes what was asked for last.
+   * Handles a repeated READ while an answer is owed. A first answer continues to its end, from the
+   * packet that the peer misses; a repetition is replaced by the latest request.
    */
   private changeAnswer(
     at: number,

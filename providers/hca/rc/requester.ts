@@ -1,7 +1,7 @@
 /**
- * RC requester (IBTA 9.7.3): says which packet of which request goes next, and when; it starts
- * again from the oldest unacknowledged PSN when it must go back. A READ goes out in chunks, each a
- * READ request of its own, so that the window bounds its responses too.
+ * RC requester (IBTA 9.7.3): decides which packet of which request is sent next, and when. To
+ * retransmit, it starts again from the oldest unacknowledged PSN. A READ is sent in chunks, each a
+ * separate READ request, so that the window bounds its responses too.
  */
 import {
   PATH_MTU_BYTES,
@@ -201,7 +201,7 @@ export class RcRequester implements AckWaiter {
     return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
   }
 
-  /** READ and atomic depth; a chunk that does not fit what is left of the window waits. */
+  /** Checks the READ and atomic depth. A chunk that does not fit the rest of the window waits. */
   private mayAsk(inFlight: number, opcode: number): boolean {
     const initiator = this.beginInitiator();
     if (initiator.full) return false;
@@ -352,9 +352,10 @@ export class RcRequester implements AckWaiter {
   }
 
   /**
-   * The peer misses the oldest packet, or we its answer; none that followed has been taken. Hearing
-   * so of the same packet again is no further retry: packets that overtake one another tell it many
-   * times, and a peer that never answers this one is given up by the ACK timer, which goes on.
+   * Handles a loss: the peer misses the oldest packet, or we its answer; the peer has accepted none
+   * that followed. The same report for the same packet is no further retry: packets that overtake
+   * one another cause many reports. If the peer never answers this packet, the ACK timer, which
+   * keeps running, gives up.
    */
   onMissing(): void {
     const { pace, una } = this;

@@ -25,7 +25,7 @@ export const RES = {
   NEXT: 10,
   START: 11,
   END: 12,
-  /** 1 once every response has been sent: what is owed now is a repetition. */
+  /** 1 once every response has been sent: a response owed now is a repetition. */
   ANSWERED: 13,
   /** Range that this answer reads: offset in the READ and length, in bytes. */
   OFFSET: 14,

@@ -140,7 +140,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
   }
 
-  /** The connection ends here: the peer is to know what has arrived, asked or not. */
+  /** Acknowledges all that has arrived, requested or not: the connection ends here. */
   tellLast(): void {
     if (this.untold) this.sendAck(this.ackPsn);
   }
@@ -179,8 +179,8 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
   }
 
   /**
-   * The memory of a READ went away before its responses had gone. In place of what is owed goes a
-   * NAK; false in ERR, where none is needed.
+   * Replaces the owed responses of a READ by a NAK: its memory went away before they were sent.
+   * False in ERR, where none is needed.
    */
   revoke(psn: number): boolean {
     const { qp } = this;
@@ -194,7 +194,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     return true;
   }
 
-  /** A READ or atomic request has been taken in: it uses `count` PSNs and is a message. */
+  /** Advances past an accepted READ or atomic request: it uses `count` PSNs and is a message. */
   advance(count: number): void {
     this.untold = false;
     this.ePsn = psnAdd(this.ePsn, count);

@@ -80,9 +80,9 @@ export class RcTimers extends TimerEntry {
   }
 
   /**
-   * An ACK request has been sent: the wait before a probe begins again, the ACK timer goes on. The
-   * wheel is touched only when the deadline moves forward: an expiry that comes too early finds the
-   * true deadline and waits on.
+   * Restarts the wait before a probe, after an ACK request; the ACK timer keeps running. The wheel
+   * is touched only when the deadline moves forward: an expiry that is too early finds the true
+   * deadline and keeps waiting.
    */
   restartProbe(): void {
     const { hca, memory } = this.qp;
@@ -96,8 +96,9 @@ export class RcTimers extends TimerEntry {
   }
 
   /**
-   * No answer is awaited. Among few timers one goes on, and finds that out when it expires: most
-   * are wanted again before. Among many it would find its connection gone from the caches by then.
+   * Stops waiting: no answer is expected. If few timers run, this one keeps running and finds that
+   * out when it expires: most are needed again before. If many run, its connection would be out of
+   * the caches by then.
    */
   pause(): void {
     const { hca, memory } = this.qp;
@@ -106,7 +107,7 @@ export class RcTimers extends TimerEntry {
     memory.probeDeadlineUs = NO_DEADLINE;
   }
 
-  /** The wait for a receive begins, or goes on: for so long from now at least. */
+  /** Starts or extends the wait for a receive, to at least this long from now. */
   waitForReceiver(delayUs: number): void {
     const { hca, memory } = this.qp;
     const untilUs = hca.nowUs + delayUs;

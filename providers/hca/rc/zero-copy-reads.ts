@@ -74,7 +74,7 @@ export class RcKeptReads implements AnswerKeeper {
     return true;
   }
 
-  /** The peer has asked again for what it was answered: what stayed may have been lost by that. */
+  /** Notes a repeated request: responses sent from the region may have been lost by that. */
   onRepeated(): void {
     if (this.copiesLeft === 0) {
       const often = this.stayed < 2 * this.copied;

@@ -1,5 +1,5 @@
 /**
- * Multicast groups (IBTA 10.5): which datagram queue pairs receive what is sent to a group. The
+ * Multicast groups (IBTA 10.5), with the datagram queue pairs that receive packets to each. The
  * port is a member of a group as long as one of them is.
  */
 import {

@@ -60,7 +60,7 @@ export class PacketDispatcher {
 
   constructor(private readonly hca: DispatchHost) {}
 
-  /** The packets of the port's last `receive`: data first, then what is for QP1. */
+  /** Dispatches the packets of the port's last `receive`: data first, then those for QP1. */
   dispatch(count: number): void {
     this.lookAtArena();
     this.leftInPlace = false;
@@ -170,7 +170,9 @@ export class PacketDispatcher {
     this.isHanded = false;
   }
 
-  /** A datagram to a group goes to QP 0xffffff (IBTA 9.6.1.1.3), and to what is attached there. */
+  /**
+   * Dispatches a datagram to a group: to QP 0xffffff (IBTA 9.6.1.1.3) and the queue pairs attached.
+   */
   private dispatchToGroup(at: number, opcode: number): void {
     const { rx, hca } = this;
     const { counters } = hca;

@@ -50,7 +50,7 @@ class TurnQueue<T> {
 const { ACKS_AHEAD, RESPONSES } = ORDER.actions;
 const PACKETS_AHEAD = LIMITS.PACKETS_AHEAD.value;
 
-/** A queue pair, as one that has its turns. */
+/** A queue pair, as the scheduler sees it. */
 export interface Sender {
   readonly destroyed: boolean;
   /** QP1: its datagrams are few, and connections wait for them. */

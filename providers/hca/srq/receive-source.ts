@@ -29,9 +29,9 @@ export interface ReceiveSource {
   release(index: number): void;
   /** An entry taken is not used after all: it is the next to be taken. */
   putBack(index: number): void;
-  /** The next entry to flush when a queue pair goes to ERR, or -1: what is shared stays. */
+  /** Takes the next entry to flush when a queue pair goes to ERR, or -1: shared receives stay. */
   takeForFlush(): number;
-  /** Forgets what is posted (RESET), unless others share it. */
+  /** Discards posted receives (RESET), unless others share them. */
   discard(): void;
 }
 

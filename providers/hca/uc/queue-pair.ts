@@ -87,7 +87,7 @@ class UcRequester {
     this.sends.complete(taken, this.sendIndex);
   }
 
-  /** SQD ends what has begun, and begins nothing. */
+  /** True if a packet may be sent. SQD completes requests that have begun, and begins none. */
   private ready(): boolean {
     const { qp } = this;
     if (qp.state === QpState.SQD) return this.packet > 0;

@@ -39,7 +39,7 @@ export interface GroupSockets {
   /** Ends `dropAll`; without it nothing happens. */
   takeAll(descriptor: number): void;
   /**
-   * Throws away what is queued: datagrams, of which peers' memory may be held by, and errors.
+   * Discards queued datagrams, which may hold memory of peers, and errors.
    * @returns datagrams; at most 65,536 a call, so that a flood does not hold the thread
    */
   drain(descriptor: number): number;

@@ -39,7 +39,7 @@ export interface SocketGroupInit {
 export class SocketGroupHost implements GroupHost {
   readonly addresses: number;
   readonly names: GroupNames;
-  /** Absent while the device opens: what comes for it then is lost, and repeated. */
+  /** Absent while the device opens: packets for it are lost then, and repeated. */
   device: GroupDevice | undefined;
 
   /** Called by the event loop when something waits. */

@@ -39,7 +39,7 @@ export interface ChannelOffer {
   readonly generation: bigint;
   readonly memoryFd: number;
   readonly memoryBytes: number;
-  /** The peer's end of what wakes us. */
+  /** The peer's end of our wake-up descriptor. */
   readonly wakeFd: number;
 }
 

@@ -154,7 +154,7 @@ function segmentOf(view: DataView, length: number): number | undefined {
   return segment === 0 ? undefined : segment;
 }
 
-/** A length of memory: what is no safe integer, or 0, is none. */
+/** Reads a length of memory; undefined if it is no safe integer, or 0. */
 function sizeAt(view: DataView, at: number): number | undefined {
   const bytes = view.getBigUint64(at, true);
   return bytes > 0n && bytes <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(bytes) : undefined;

@@ -16,7 +16,7 @@ import {
 } from './hello.js';
 import { MEETING_TABLE, type MeetingInput, type MeetingState } from './meeting-table.js';
 
-/** Messages of a peer that are looked at before the event loop has its turn. */
+/** Messages of a peer that are handled in one turn of the event loop. */
 const MAX_MESSAGES_A_TURN = 64;
 const NO_CHANNEL = -1;
 

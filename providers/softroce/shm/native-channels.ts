@@ -1,4 +1,4 @@
-/** The channels of the native port: limits, and errors that name what is wrong. */
+/** Channels of the native port, with limits and errors that name the problem. */
 import { type Gid, SpiError } from '../../../core/spi/index.js';
 import type { ChannelOffer, ChannelPort, PeerHalf } from './channel-port.js';
 import type { ShmOptions } from './shm-options.js';

@@ -1,7 +1,7 @@
 /**
  * An opener's connection to the host process. Most calls of the device interface are synchronous,
- * so asking waits for the answer; what comes unasked meanwhile is kept for the event loop. What
- * opens a domain is asked later: the host may have yet to start.
+ * so a request waits for its answer; notes that arrive meanwhile are kept for the event loop. The
+ * request that opens a domain does not wait: the host may not have started yet.
  */
 import { SpiError } from '../../../core/spi/index.js';
 import type { UnixSocket } from '../../host/index.js';
@@ -171,7 +171,7 @@ export class HostLink {
     for (const note of this.notes.splice(0)) this.init.onNote(note);
   }
 
-  /** Told from the event loop: whatever asks now has an error of its own. */
+  /** Ends the link, and reports it from the event loop: a request made now gets its own error. */
   private end(): void {
     if (this.ended) return;
     this.close();

@@ -1,4 +1,4 @@
-/** A domain that a host process has, as an opener's device has it: what it does is done there. */
+/** The opener's side of a domain in a host process, where its work is done. */
 import {
   AsyncEventType,
   type CmEvent,

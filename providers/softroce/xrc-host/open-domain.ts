@@ -1,6 +1,6 @@
 /**
- * Opens a domain that processes share: finds its host process, or starts it. The event loop goes on
- * meanwhile: what the host waits for may be this process, as the broker of the address.
+ * Opens a domain that processes share: finds its host process, or starts it. The event loop keeps
+ * running: the host may wait for this process, as the broker of the address.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';

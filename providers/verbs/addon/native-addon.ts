@@ -55,10 +55,7 @@ export interface NativePortAttributes {
 }
 
 export interface VerbsAddon extends FileMapper, MemorySharer, XrcNative {
-  /**
-   * Looks a shared library up; again is nothing.
-   * @returns what is missing, in words
-   */
+  /** Loads a shared library; does nothing if it is loaded. @returns what is missing, in words */
   load(library: 'verbs' | 'rdmacm' | 'umad', path?: string): string | undefined;
 
   /** Functions that the addon looks up in a library, and so those that it may call. */

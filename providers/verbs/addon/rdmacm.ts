@@ -71,7 +71,9 @@ export const EVENT_WORD = {
 export const EVENT_PRIVATE_DATA = 64;
 export const EVENT_RECORD_BYTES = EVENT_PRIVATE_DATA + 256;
 
-/** Words of what rdma_init_qp_attr says, as far as they are read; the peer's GID is at word 24. */
+/**
+ * Words of the result of rdma_init_qp_attr, as far as they are read; the peer's GID is at word 24.
+ */
 export const ATTRIBUTE_WORD = {
   MASK: 0,
   PATH_MTU: 1,

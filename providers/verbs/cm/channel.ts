@@ -9,7 +9,7 @@ import {
 } from '../addon/rdmacm.js';
 import { errnoError, errnoName } from '../system/errno.js';
 
-/** A channel that cannot be read so often in a row is given up. */
+/** Failed reads in a row after which a channel is given up. */
 const MAX_READ_FAILURES = 8;
 
 /** An event, copied out and acknowledged. */

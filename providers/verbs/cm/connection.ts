@@ -72,7 +72,7 @@ export interface CmServices {
   own(id: number, owner: CmIdOwner): void;
   /** rdma_destroy_id; none of its events is heard afterwards. */
   destroyId(id: number): void;
-  /** The device is being removed: before the owners of connections over it hear of them. */
+  /** Called when the device is removed, before the owners of its connections are notified. */
   onRemoval(): void;
   /** Runs a task of the consumer's after the present stack has unwound, in order. */
   defer(task: () => void): void;

@@ -1,7 +1,8 @@
 /**
- * Holds what would have the kernel send a message of the CM while the port is down, until it is up.
- * No peer would hear it; and with rdma_rxe of Linux 6.1 no message of any process leaves the device
- * after one that has found no route: its queue pair 1 stays in error (docs/verbs.md).
+ * Holds calls that make the kernel send a message of the CM, until the port is up. While it is
+ * down, no peer would receive the message. With rdma_rxe of Linux 6.1, no message of any process
+ * leaves the device after one that has found no route: its queue pair 1 stays in error
+ * (docs/verbs.md).
  */
 export class PortGate {
   private waiting: (() => void)[] = [];

@@ -80,7 +80,7 @@ export type CmAction =
   | 'sendDreq'
   /** rdma_disconnect in answer to the peer's; whether it is needed only the kernel knows. */
   | 'sendDrep'
-  /** rdma_destroy_id: the kernel ends what is under way (REJ, DREQ or DREP, once). */
+  /** rdma_destroy_id: the kernel ends the exchange in progress (REJ, DREQ or DREP, once). */
   | 'destroyId'
   /** No event follows. */
   | 'mute'

@@ -26,7 +26,7 @@ const RMPP_VERSION = 1;
 export class UmadFile {
   private readonly number: number;
   private buffer = new Uint8Array(PACKET_BYTES);
-  /** A handler that reads is not to overwrite what it has been given. */
+  /** True during a read: a handler that reads must not overwrite its own packet. */
   private reading = false;
   private closed = false;
 
@@ -59,7 +59,7 @@ export class UmadFile {
     if (errno !== 0) throw new SpiError('ENODEV', 'the file of the agent is closed');
   }
 
-  /** Takes in what has arrived. */
+  /** Reads all packets that have arrived. */
   drain(): void {
     if (this.reading) return;
     this.reading = true;

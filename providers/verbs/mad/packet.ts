@@ -21,7 +21,7 @@ const HOP_LIMIT = 64;
 
 /** Fields of a packet, without its MAD. */
 export interface PacketHeader {
-  /** 0, or the errno of a send of ours that comes back. */
+  /** 0, or the errno of a send of ours that is returned. */
   readonly status: number;
   /** The length of header and MAD, even if only a part of it could be read. */
   readonly lengthBytes: number;

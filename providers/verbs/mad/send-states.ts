@@ -15,7 +15,9 @@ export type SendState =
   | 'ASKING'
   /** The kernel waits for the response, and repeats. */
   | 'WAITING'
-  /** Cancelled; its report is the scheduler's next task. The kernel goes on, unheard. */
+  /**
+   * Cancelled; its report is the scheduler's next task. Later reports of the kernel are ignored.
+   */
   | 'RETURNING'
   /** Reported. */
   | 'DONE';

@@ -25,7 +25,7 @@ export interface UmadSendOwner {
   /** A report that is due holds the agent. */
   retain(): void;
   release(): void;
-  /** Takes in what has arrived. */
+  /** Reads all packets that have arrived. */
   drain(): void;
   deliver(received: ReceivedMad): void;
   report(send: UmadSend, result: MadSendResult): void;

@@ -5,7 +5,7 @@
  */
 import { type Clock, Timer, type Timers } from '../../../core/spi/index.js';
 
-/** Devices flush within a millisecond; disconnections are told that much later. */
+/** Devices flush within a millisecond; disconnections are reported this much later. */
 const GRACE_US = 50_000;
 
 /** Clock and timers of a device. */

@@ -6,7 +6,7 @@ import type { DeviceTime } from './last-receive.js';
 
 /** An object of a device, until it is destroyed. */
 export interface OpenObject {
-  /** The device has gone, and what it was made of with it. */
+  /** Marks it as destroyed: the device has gone, with all its objects. */
   markDestroyed(): void;
 }
 
@@ -31,7 +31,7 @@ export interface OpenDevice {
   hardwareGidIndex(localGidIndex: number): number;
   /** Place in `gids` of an entry of the port's table; 0 if it is none. */
   localGidIndex(hardwareIndex: number): number;
-  /** Runs a handler in the pump; what it throws stops nothing. */
+  /** Runs a handler in the pump; an exception in it stops nothing. */
   handle(handler: () => void): void;
   /** Why memory could not be registered. */
   registrationError(errno: number, lengthBytes: number, iova?: bigint): SpiError;

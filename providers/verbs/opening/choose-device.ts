@@ -30,7 +30,7 @@ const of =
 
 const isGlobalIpv6 = (gid: Gid): boolean => !isIpv4Gid(gid) && !isLinkLocal(gid);
 
-/** Best first. RoCE v1 is not routed, and peers on v2 do not hear it. */
+/** Preferences, best first. RoCE v1 is not routed, and peers on v2 do not receive it. */
 const PREFERENCES: readonly Preference[] = [
   { takes: of('RoCE v2', isIpv4Gid), why: 'RoCE v2 over IPv4' },
   { takes: of('RoCE v2', isGlobalIpv6), why: 'RoCE v2 over IPv6, none over IPv4' },
@@ -194,7 +194,7 @@ function byAddress(system: SystemSnapshot, text: string, route: Route | undefine
   return bySource(system, route.source, `${text} is reached from ${route.source}`);
 }
 
-/** The GID that is this address of ours; else the port whose interface has it. */
+/** Finds the GID for this address of ours; otherwise the port whose interface has it. */
 function bySource(system: SystemSnapshot, source: string, how: string): DeviceChoice {
   const gid = gidOf(source);
   const all = candidates(system);

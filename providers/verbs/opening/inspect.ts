@@ -33,7 +33,7 @@ export interface VerbsInspection {
   readonly interfaces: readonly NetworkInterface[];
   /** The choice that `verbs(options)` would make. */
   readonly choice?: DeviceChoice;
-  /** Why it would stand on nothing. */
+  /** The reason why it would find none. */
   readonly choiceProblem?: string;
   readonly lockedMemory: LockedMemory;
 }

@@ -97,7 +97,7 @@ function accessRemedy(path: string, { mode, group }: NonNullable<DeviceNode['fac
   );
 }
 
-/** Locked memory of the process: what it may have, and what it has. */
+/** Locked memory of the process: limit and use. */
 export interface LockedMemory {
   /** RLIMIT_MEMLOCK; Infinity for none. */
   readonly limitBytes: number;

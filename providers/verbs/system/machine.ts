@@ -4,7 +4,7 @@ import { userInfo } from 'node:os';
 import type { DeviceNode, LockedMemory } from './errors.js';
 import { textOf } from './sysfs.js';
 
-/** RLIMIT_MEMLOCK, and what is locked or pinned, of this process. */
+/** Reads RLIMIT_MEMLOCK of this process, and its locked or pinned memory. */
 export function lockedMemory(proc = '/proc/self'): LockedMemory {
   const limit = /^Max locked memory\s+(\S+)/m.exec(textOf(`${proc}/limits`))?.[1];
   const status = textOf(`${proc}/status`);

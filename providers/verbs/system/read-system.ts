@@ -24,7 +24,7 @@ export interface SystemSources {
 
 const natural = new Intl.Collator('en', { numeric: true });
 
-/** Never fails for what is missing: a machine without RDMA has no devices. */
+/** Reads the system. Missing files are no error: a machine without RDMA has no devices. */
 export async function readSystem(sources: SystemSources = {}): Promise<SystemSnapshot> {
   const sysfs = sources.sysfs ?? '/sys';
   const addresses = sources.addresses ?? machineAddresses();
@@ -171,7 +171,7 @@ function parseGid(text: string): Gid | undefined {
   }
 }
 
-/** '' for what is not there, or is there only for others. */
+/** Reads a file; '' if it does not exist or is not readable for us. */
 function read(path: string): Promise<string> {
   return readFile(path, 'utf8').then(
     (text) => text.trim(),

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { namesIn, textOf } from './sysfs.js';
 
 const DIRECTORIES = ['counters', 'hw_counters'];
-/** Milliseconds for which a driver keeps what it has read: a setting among the counters. */
+/** Milliseconds for which a driver caches the counters: a setting among them. */
 const SETTING = 'lifespan';
 
 /**
