@@ -33,23 +33,23 @@ import type { XrcHostInit } from './xrc-host/open-domain.js';
 
 export interface SoftroceOptions {
   /**
-   * 1 to 64 local IP addresses, in text, or names of network interfaces (`eth0`), which stand for
-   * the addresses that they have when this is called; the first one is the default source.
-   * Addresses that no other program uses for RoCE: 127.0.0.1 and 127.0.0.2 can each be a device of
-   * a process of its own.
+   * 1 to 64 local IP addresses, in text, or names of network interfaces (`eth0`). A name means the
+   * addresses that the interface has when this is called. The first one is the default source. No
+   * other program may use the addresses for RoCE; 127.0.0.1 and 127.0.0.2 can be devices of two
+   * processes.
    */
   readonly addresses: readonly string[];
   /** UDP port of both sides: 4791 (default) unless both ends are ours. */
   readonly udpPort?: number;
-  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default what the link carries. */
+  /** Upper bound of the path MTU: 256, 512, 1024, 2048 or 4096; default: what the link carries. */
   readonly mtuBytes?: number;
   /**
-   * `auto` (default): the native port where it has been built, else node:dgram, which is slower.
+   * `auto` (default): the native port if it has been built, otherwise node:dgram, which is slower.
    */
   readonly port?: 'auto' | 'native' | 'dgram';
   /**
-   * `recovered` (default) or `exact`, which needs CAP_NET_RAW and the native port: how the ICRC of
-   * IPv4 packets is checked (docs/softroce.md).
+   * Check of the ICRC of IPv4 packets: `recovered` (default), or `exact`, which needs CAP_NET_RAW
+   * and the native port (docs/softroce.md).
    */
   readonly icrcCheck?: IcrcCheck;
   /**

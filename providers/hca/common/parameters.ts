@@ -15,22 +15,21 @@ import { einval } from '../../../core/spi/errors/einval.js';
  */
 export interface HcaParameters {
   /**
-   * PSNs that a queue pair may have outstanding at most, 2 to 1,048,576; losses make it fewer for a
-   * while. 512 packets of 4 KiB are 2 MiB: a full pump of both sides takes 75 us, which is 0.5 MiB
-   * at 7 GB/s, and the rest bridges the times that the system runs something else. Half of a 4 MiB
-   * socket buffer.
+   * The most PSNs that a queue pair may have outstanding, 2 to 1,048,576; losses lower it for a
+   * while. 512 packets of 4 KiB are 2 MiB, half of a 4 MiB socket buffer. A full pump of both sides
+   * takes 75 us, which is 0.5 MiB at 7 GB/s. The rest covers the times when the system runs other
+   * processes.
    */
   readonly windowPackets: number;
   /** Packets that one queue pair may send before the next one may, 1 to 1024. */
   readonly burstPackets: number;
   /**
-   * The local ACK timer is at least this long, 0 to 60,000,000 us: a garbage collection must not
-   * look like a loss.
+   * Least local ACK timeout, 0 to 60,000,000 us: a garbage collection must not look like a loss.
    */
   readonly minAckTimeoutUs: number;
   /**
-   * Least time between two repeats of the oldest packet that hints (ICMP port unreachable) bring
-   * forward, 0 to 60,000,000 us. They take no retry: hints can be forged.
+   * Least time between two early repeats of the oldest packet after hints (ICMP port unreachable),
+   * 0 to 60,000,000 us. They take no retry: hints can be forged.
    */
   readonly unreachableRetryUs: number;
   /** Segments of a request or receive, 1 to 255. */

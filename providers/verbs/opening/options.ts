@@ -13,7 +13,7 @@ import { gidFromIp, ipFromGid, isMulticastGid, type PollingMode } from '../../..
 
 import { checkRequest } from './choose-device.js';
 
-/** Paths of shared libraries, where they are not to be found by name. */
+/** Paths of shared libraries that cannot be found by name. */
 export interface LibraryPaths {
   /** libibverbs.so.1 */
   readonly verbs?: string;
@@ -30,17 +30,17 @@ export interface VerbsOptions {
    */
   readonly device?: string;
   /**
-   * An IP address: of our own, or of a peer, to which the routing table then knows the way. It
-   * decides device, port and GID.
+   * An IP address of our own, or of a peer that the routing table has a route to. It decides
+   * device, port and GID.
    */
   readonly address?: string;
   /** Port of `device`, from 1; default the first one that is active. */
   readonly port?: number;
-  /** Place in the port's GID table; default the best: RoCE v2 over IPv4 where there is one. */
+  /** Index in the port's GID table; default: the best one, RoCE v2 over IPv4 if there is one. */
   readonly gidIndex?: number;
   /**
-   * How completions are awaited where the EVD says 'event', its default: 'event' (default) sleeps
-   * until the device wakes us, 'adaptive' polls for a while after activity.
+   * Wait method for completions if the EVD says 'event', its default. 'event' (default) sleeps
+   * until the device wakes us; 'adaptive' polls for a while after activity.
    */
   readonly polling?: 'event' | 'adaptive';
   readonly libraries?: LibraryPaths;
@@ -66,8 +66,8 @@ export const OPTIONS = {
 };
 
 /**
- * @throws SpiError('EINVAL') naming the option, its value, and what it may be; or the two that are
- * not for each other
+ * @throws SpiError('EINVAL') naming the option, its value and the allowed values; or two options
+ * that exclude each other
  */
 export function checkOptions(given: unknown = {}): VerbsOptions {
   const options = given as VerbsOptions;
