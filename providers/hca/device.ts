@@ -1,4 +1,4 @@
-/** The software HCA as core sees it: makes the objects, and refuses what does not fit. */
+/** The software HCA as core sees it: makes the objects, and rejects invalid arguments. */
 import { checkInteger, show } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
 import {

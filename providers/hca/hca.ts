@@ -1,13 +1,13 @@
 /**
- * The engine of the software HCA: takes packets in, checks and dispatches them, publishes
- * completions, and lets queue pairs send by turns. It owns what all its objects share, and knows no
- * socket; the time is the port's, or that of its driver.
+ * The engine of the software HCA: receives packets, checks and dispatches them, publishes
+ * completions, and lets queue pairs send in turn. It owns the state that all its objects share, and
+ * knows no socket; the time is the port's, or that of its driver.
  *
- * It is driven by four kinds of methods, and decides none of it itself (`pacing` does):
- * - `receive` takes a burst in, and the time; `readClock` the time alone.
- * - `transmit` puts out what waits.
- * - `publish` shows completions; what handlers are to be told waits in `notifications`.
- * - `requestsShown` and `requestPump` say that there is something new to do.
+ * It is driven by four kinds of methods; `pacing` decides when:
+ * - `receive` reads a burst, and the time; `readClock` the time alone.
+ * - `transmit` sends waiting packets.
+ * - `publish` shows completions; handlers to be called wait in `notifications`.
+ * - `requestsShown` and `requestPump` announce new work.
  */
 import {
   type DeviceShare,

@@ -1,6 +1,6 @@
 /**
- * The software HCA (`dapl/providers/hca`): what a provider over a packet port is made of.
- * softroce and mock are two of those.
+ * The software HCA (`dapl/providers/hca`), for providers over a packet port: softroce and mock are
+ * two of those.
  */
 export { DROP_REASONS } from './common/counters.js';
 export type { DropReason, HcaCounters } from './common/counters.js';

@@ -1,7 +1,6 @@
 /**
- * Drives a device by the event loop of Node. What the consumer's code asks for in a task is done
- * behind it, together; packets and deadlines wake the loop. What is done when is decided by
- * `providers/hca/pacing`.
+ * Drives a device by the event loop of Node. Work requested by a consumer's task is done together,
+ * after the task. Packets and deadlines wake the loop. `providers/hca/pacing` decides on the order.
  */
 import { type Clock, leaveUnhandled } from '../../core/spi/index.js';
 import { CONVERSATION, LoopPacer, type Polled, REQUEST } from '../hca/pacing/index.js';

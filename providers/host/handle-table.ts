@@ -1,4 +1,4 @@
-/** Things by small numbers: one that is free is given out again. */
+/** Objects by small numbers: a free number is given out again. */
 export class Numbered<T extends object> {
   private readonly things: (T | undefined)[] = [];
 

@@ -1,4 +1,4 @@
-/** Real clock, chance and timer: what a provider on a real machine binds. */
+/** Real clock, random numbers and timer, for a provider on a real machine. */
 export { bindNode, type HostNode } from './bind-node.js';
 export { clockOffsetUs, monotonicClock } from './clock.js';
 export { EventLoop, type LoopCalls } from './event-loop.js';

@@ -1,6 +1,6 @@
 /**
- * Native parts of providers: what was built on this machine (`npm run build:native`), else what
- * came with the package for this platform.
+ * Loads the native parts of providers: those built on this machine (`npm run build:native`),
+ * otherwise the package's prebuilds for this platform.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,8 +1,8 @@
 /**
- * A task for the next turn of the event loop, which keeps the process alive only when told to. An
- * immediate that is unref'd is not enough: it does not wake a loop that waits for something else,
- * so it would run when that comes, whenever that is. A timeout beside it wakes the loop after a
- * millisecond; one that turns anyway does not wait for it.
+ * A task for the next turn of the event loop, which keeps the process alive only on request. An
+ * unref'd immediate is not enough: it does not wake a loop that waits for something else, so it
+ * would run only after that. A timeout beside it wakes the loop after a millisecond; a loop that
+ * turns anyway does not wait for it.
  */
 export class NextTurn {
   private immediate: NodeJS.Immediate | undefined;

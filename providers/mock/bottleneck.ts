@@ -1,6 +1,6 @@
 /**
- * The port of a switch that leads to an address: everything for that address goes through it, at
- * its bandwidth, and what does not fit into its queue is dropped (drop-tail).
+ * The port of a switch that leads to an address. All packets to that address go through it, at its
+ * bandwidth; packets that do not fit into its queue are dropped (drop-tail).
  */
 import { checkOptions, outOfRange, POSITIVE } from '../../core/spi/checks/index.js';
 import { BANDWIDTH } from './link.js';

@@ -1,4 +1,4 @@
-/** A pretended process joins those that share its addresses, or is the first of them. */
+/** Joins a simulated process to those that share its addresses; it may be the first of them. */
 import { type DeviceShare, type Logger, SpiError } from '../../core/spi/index.js';
 import { GroupMember, type Membership } from '../shared-address/member.js';
 import { type DeviceOfGroup, groupDevice } from '../shared-address/group-device.js';

@@ -1,6 +1,6 @@
 /**
- * One direction between two addresses: bandwidth, latency and what goes wrong. Probabilities are
- * percent of packets, 0 to 100, as in TigerBeetle's packet simulator; times are up to an hour.
+ * One direction between two addresses: bandwidth, latency and faults. Probabilities are percent of
+ * packets, 0 to 100, as in TigerBeetle's packet simulator; times are up to an hour.
  */
 import { checkOptions, outOfRange, numberFrom } from '../../core/spi/checks/index.js';
 import type { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';

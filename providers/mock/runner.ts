@@ -1,6 +1,6 @@
 /**
- * Lets virtual time pass: in steps that a test asks for, or by itself. Between two steps one turn
- * of the event loop goes by, so that all microtasks of a step have ended before the next one.
+ * Advances virtual time: in steps that a test requests, or by itself. Between two steps the event
+ * loop turns once, so that all microtasks of a step have ended before the next one.
  */
 import {
   checkNames,

@@ -1,7 +1,7 @@
 /**
- * Records of the connections of all processes of a shared device: what another process needs to
- * end one whose process was killed. A process takes blocks of records and writes only in its own,
- * so nothing is locked; a block stays its until it ends.
+ * Records of the connections of all processes of a shared device, from which another process can
+ * end those of a killed process. A process takes blocks of records and writes only to its own, so
+ * nothing is locked. It keeps a block until it ends.
  */
 import type { ConnectionRecord } from '../../core/spi/index.js';
 import { BLOCK_CONNECTIONS, BLOCKS, CONNECTIONS, type TableMemory } from './table-layout.js';

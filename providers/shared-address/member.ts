@@ -1,7 +1,7 @@
 /**
- * A process that shares a device: joins its group, or begins it (rows of member-table.ts). Its slot
- * is its own from then on, whatever becomes of the others: when the broker is gone, one of those
- * that are left takes the name, and nothing moves.
+ * A process that shares a device: joins its group, or starts it (rows of member-table.ts). It keeps
+ * its slot, even if others end. When the broker is gone, one of the remaining processes takes the
+ * name, and no slot changes.
  */
 import { type HandedPacket, SpiError } from '../../core/spi/index.js';
 import { Broker } from './broker.js';

@@ -1,5 +1,6 @@
 /**
- * What softroce can use on this machine: for `dapl info`, and for programs that choose a provider.
+ * Reports what softroce can use on this machine: for `dapl info`, and for programs that choose a
+ * provider.
  */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';

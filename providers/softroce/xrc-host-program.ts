@@ -1,6 +1,6 @@
 /**
- * The process that hosts an XRC domain: `node FILE '{"name", "options"}'`. Its name is there
- * before its device is, so that of two that start at once one ends at once; it ends with its last
+ * The process that hosts an XRC domain: `node FILE '{"name", "options"}'`. It takes its name before
+ * it opens its device, so that one of two that start together ends at once. It ends with its last
  * opener.
  */
 import { openIa } from '../../core/index.js';

@@ -1,4 +1,7 @@
-/** A verbs device of this process: the device, its driver, and what keeps the process alive. */
+/**
+ * A verbs device of this process: the device, its driver, and the holds that keep the process
+ * alive.
+ */
 import {
   type Clock,
   type Logger,

@@ -1,4 +1,4 @@
-/** Opening: libraries, the choice of a device, the device itself; each refusal in a sentence. */
+/** Opens the libraries, chooses a device and opens it; each refusal is a sentence. */
 import { type Logger, SpiError } from '../../core/spi/index.js';
 import { chooseDevice, type DeviceChoice } from './opening/choose-device.js';
 import { type Addon, openLibraries } from './opening/libraries.js';

@@ -1,4 +1,4 @@
-/** The events of a queue pair that people may want to know of: numbers, and words for them. */
+/** Events in the flight record of a queue pair: numbers, and their texts. */
 import {
   describeReport,
   type Gid,

@@ -1,6 +1,6 @@
 /**
- * Numbers of objects, given out upward from a random start: one that is gone comes again only after
- * all others.
+ * Allocates object numbers upward from a random start: a freed number is reused only after all
+ * others.
  */
 import { type Random, SpiError } from '../../../core/spi/index.js';
 

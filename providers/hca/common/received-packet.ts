@@ -1,6 +1,4 @@
-/**
- * The packet being looked at: one object, overwritten for each, so that dispatch allocates nothing.
- */
+/** The current packet: one object, overwritten for each, so that dispatch allocates nothing. */
 import type { Gid } from '../../../core/spi/index.js';
 
 const NO_GID: Gid = new Uint8Array(16);

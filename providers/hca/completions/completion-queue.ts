@@ -1,6 +1,6 @@
 /**
- * Completion queue. Entries are written as they arise and published together, after the bytes they
- * speak of have been placed: one atomic store a burst, and no reader sees a completion too early.
+ * Completion queue. Entries are written as they arise and published together, after their bytes
+ * have been placed: one atomic store a burst, and no reader sees a completion too early.
  */
 import { checkInteger } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/errors/einval.js';

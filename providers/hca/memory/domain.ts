@@ -1,4 +1,4 @@
-/** Protection domains (IBTA 10.2.3): what may be used together. */
+/** Protection domains (IBTA 10.2.3): groups of objects that may be used together. */
 import { type MemoryRegion, type ProtectionDomain, SpiError } from '../../../core/spi/index.js';
 
 /** The device's memory, as its domains see it. */

@@ -1,6 +1,6 @@
 /**
- * How long handlers go on in one turn of the event loop. The clock is read before each of them, but
- * for a few behind short ones. No clock: the time is handed in.
+ * Limits the time of handlers in one turn of the event loop. The clock is read before each of them,
+ * except for a few after short ones. No clock: the time is passed in.
  */
 import { LIMITS } from './limits.js';
 import { HANDLER } from './turning.js';

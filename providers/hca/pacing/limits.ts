@@ -1,4 +1,4 @@
-/** The constants of the pacing, each with what was measured to choose it, or the bound it keeps. */
+/** The constants of the pacing, each with the measurement that chose it, or the bound it keeps. */
 
 export interface Limit {
   readonly value: number;

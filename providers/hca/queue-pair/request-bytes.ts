@@ -1,4 +1,4 @@
-/** The check of a send entry's payload, before anything of it is sent. */
+/** Checks the payload of a send entry before any of it is sent. */
 import { SQE, WcStatus, WrFlags } from '../../../core/spi/index.js';
 import { segmentBytes } from '../memory/segment-cursor.js';
 import type { SoftQueuePair } from './queue-pair.js';

@@ -1,7 +1,7 @@
 /**
- * A hole in a sequence of packets, as the side that waits for its first one sees it: what arrives
- * behind it tells of the hole once, and once more each time that the sender comes by it again and
- * the first packets of that attempt are lost too.
+ * A hole in a sequence of packets, as seen by the side that waits for its first one. Packets behind
+ * the hole report it once. They report it again each time that the sender repeats them and the
+ * first packets of that attempt are lost, too.
  */
 import { psnDiff } from '../wire/psn.js';
 

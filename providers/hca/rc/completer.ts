@@ -1,6 +1,6 @@
 /**
- * RC completer (IBTA 9.7.5 to 9.7.7): what the requester makes of acknowledgements, NAKs and READ
- * and atomic responses. Anything outside una <= PSN < maxPsn is ignored, be it stale or a ghost.
+ * RC completer (IBTA 9.7.5 to 9.7.7): the requester's handling of acknowledgements, NAKs and READ
+ * and atomic responses. Packets outside una <= PSN < maxPsn are ignored as stale or ghosts.
  */
 import { SQE, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';

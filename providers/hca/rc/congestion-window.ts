@@ -1,10 +1,10 @@
 /**
- * How many packets a requester may have outstanding: what the path and the peer's receive buffer
- * take. It is found out as TCP Reno does (RFC 5681), with one difference, which TCP Veno and
- * Westwood have too: a loss by chance does not make the window smaller than what a round trip
- * delivers. Go-back-N pays for every loss by repetition already. A loss is one by chance where the
+ * Limits the packets that a requester has in flight to the capacity of the path and of the peer's
+ * receive buffer. It works like TCP Reno (RFC 5681), with one difference, which TCP Veno and
+ * Westwood have too: a random loss does not make the window smaller than what a round trip
+ * delivers. Go-back-N already pays for every loss by repetition. A loss counts as random if the
  * round trip time shows no queue, losses are not too many, and the window is not that of one of
- * many flows; a loss by a full queue halves the window as ever.
+ * many flows. A loss by a full queue halves the window as usual.
  *
  * - Without a loss so far, it doubles each round trip; then it grows by one packet a round trip.
  * - After silence one packet probes; its answer opens the window again, as at the start. Where

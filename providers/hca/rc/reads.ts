@@ -1,6 +1,6 @@
 /**
- * The responder's part in READ and atomics: takes requests into responder resources and makes their
- * responses, the first time and again (IBTA 9.7.4.1.2, 9.7.5.1.9).
+ * The responder's part in READ and atomics: keeps requests in responder resources and makes their
+ * responses, for first and repeated requests (IBTA 9.7.4.1.2, 9.7.5.1.9).
  */
 import { Access, COPIED_PAYLOAD_BYTES } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';

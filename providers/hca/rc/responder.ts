@@ -1,7 +1,7 @@
 /**
  * RC responder (IBTA 9.7.4, in the order of checks there): PSN, opcode sequence, access flags,
- * resources, length and rkey, execution, completion, acknowledgement. What a fault refuses ends the
- * connection with a NAK.
+ * resources, length and rkey, execution, completion, acknowledgement. A fault ends the connection
+ * with a NAK.
  */
 import { AsyncEventType, QpState, WcOpcode, ringEntries } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';

@@ -1,6 +1,6 @@
 /**
- * Ways to peers. Connections to one peer share one: what each packet received is compared with is
- * then at hand, however many they are.
+ * Paths to peers. Connections to one peer share a path. The data to compare with each received
+ * packet then stays in the caches, even for many connections.
  */
 import { assert } from '../../../core/spi/checks/index.js';
 import { isSpiError } from '../../../core/spi/errors/consumer-errors.js';

@@ -1,6 +1,6 @@
 /**
- * Payload of so few bytes is moved here and now, by JavaScript: that takes less than for the port
- * to find out where it lies.
+ * Moves payload of few bytes at once, in JavaScript: that takes less time than the port needs to
+ * look up its place.
  */
 export const FEW_BYTES = 16;
 

@@ -1,6 +1,6 @@
 /**
- * Packets on their way to the port: descriptors are written straight into the port's arrays and
- * offered in bursts. What the port does not take stays where it is and is offered again first.
+ * Packets queued for the port. Descriptors are written straight into the port's arrays and offered
+ * in bursts. Packets that the port does not accept stay in place and are offered again first.
  */
 import { COPIED_PAYLOAD_BYTES, type PacketPort, TX, TX_SEGMENT } from '../../../core/spi/index.js';
 import { FEW_BYTES, type RegionBytes } from './small-payload.js';

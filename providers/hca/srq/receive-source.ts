@@ -1,7 +1,7 @@
 /**
- * Where a queue pair's receives come from: its own ring, a shared receive queue, or (XRC) whichever
- * shared receive queue the packet names. Transports know only this. An entry that `take` gave is
- * the queue pair's until it completes or is handed back.
+ * The source of a queue pair's receives: its own ring, a shared receive queue, or (XRC) the shared
+ * receive queue that the packet names. Transports know only this. An entry from `take` belongs to
+ * the queue pair until it completes or is handed back.
  */
 import { type QueuePairInit, type Ring, RQE } from '../../../core/spi/index.js';
 import type { SoftCompletionQueue } from '../completions/completion-queue.js';

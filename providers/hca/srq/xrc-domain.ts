@@ -1,4 +1,4 @@
-/** The device's part of an XRC domain: what targets and SRQs must have in common. */
+/** The device's part of an XRC domain, which targets and SRQs must have in common. */
 import {
   type QueuePair,
   type QueuePairInit,

@@ -1,4 +1,4 @@
-/** A MAD from QP1 to QP1 as a packet, for where no queue can send it any more. */
+/** Builds the packet of a MAD from QP1 to QP1, for use when no queue can send it any more. */
 import { GSI_QKEY, GSI_QPN } from '../../../core/spi/index.js';
 import { BTH_LENGTH, writeBth } from '../../../core/spi/wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../wire/extended-headers.js';

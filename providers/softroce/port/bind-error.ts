@@ -1,4 +1,4 @@
-/** Why a socket could not be had for an address, and what to take instead. */
+/** Errors of binding a socket to an address, with alternatives. */
 import { networkInterfaces } from 'node:os';
 import { SpiError } from '../../../core/spi/index.js';
 

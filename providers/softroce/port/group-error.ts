@@ -1,4 +1,4 @@
-/** Why a multicast group cannot be joined, or is not reached, and what to do about it. */
+/** Errors of joining or reaching a multicast group, with remedies. */
 import { type Gid, ipFromGid, isIpv4Gid, SpiError } from '../../../core/spi/index.js';
 
 /** Address of a membership, or of a path to a group. */

@@ -1,4 +1,4 @@
-/** Names of network interfaces, where addresses of this machine are asked for. */
+/** Resolves names of network interfaces to addresses of this machine. */
 import { networkInterfaces } from 'node:os';
 import { checkValue } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/errors/einval.js';

@@ -1,4 +1,4 @@
-/** Why an address cannot be shared, and what to do about it. */
+/** Errors of sharing an address, with remedies. */
 import { type Gid, ipFromGid, SpiError } from '../../../core/spi/index.js';
 
 /** Selects the user ids that are not this process's. */

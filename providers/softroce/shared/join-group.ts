@@ -1,4 +1,4 @@
-/** Joins the processes that share an address, or is the first of them. */
+/** Joins the processes that share an address; may be the first of them. */
 import { type DeviceShare, SpiError } from '../../../core/spi/index.js';
 import { GroupMember, type Membership } from '../../shared-address/member.js';
 import { NameLock } from './name-lock.js';

@@ -1,4 +1,4 @@
-/** A lock of processes that the system frees when its holder is killed: a name is bound. */
+/** A lock between processes, which the system frees when its holder is killed: a bound name. */
 import { SpiError } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSockets } from '../../host/index.js';
 import type { TableLock } from '../../shared-address/claims.js';

@@ -1,4 +1,4 @@
-/** Channels of a port: what the meeting of two devices needs of them. */
+/** Channels of a port, as the meeting of two devices needs them. */
 import type { Gid } from '../../../core/spi/index.js';
 
 export interface ChannelPort {

@@ -1,7 +1,7 @@
 /**
- * How two devices of one host come to have a channel, as a table. Either may call the other, both
- * at the same time too: then the call of the one with the smaller GUID stays, so that there is one
- * channel for each pair. Whatever goes wrong leaves them apart, on the network.
+ * State table of two devices of one host that set up a channel. Either may call the other. If both
+ * call at the same time, the call of the smaller GUID stays, so that each pair has one channel. On
+ * any failure they keep using the network.
  */
 
 export type MeetingState =

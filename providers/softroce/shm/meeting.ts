@@ -1,7 +1,7 @@
 /**
- * One other device of this host, and the way to a channel with it: runs the rows of
- * meeting-table.ts over a Unix socket. What the peer says is checked before it is used; the socket
- * stays as long as the channel, for the segments of both arenas and for the peer's end.
+ * Sets up a channel with one other device of this host: runs the rows of meeting-table.ts over a
+ * Unix socket. Messages of the peer are checked before use. The socket stays open as long as the
+ * channel, to exchange the segments of both arenas and to notice the peer's end.
  */
 import { type Logger, SpiError } from '../../../core/spi/index.js';
 import type { UnixMessage, UnixSocket } from '../../host/index.js';

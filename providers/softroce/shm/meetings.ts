@@ -1,8 +1,8 @@
 /**
- * All meetings of a device: the socket that it is found by, those that call, and those that have
- * been called. A device listens by its node GUID, which REQ and REP tell its peers, and which is
- * partly random: an abstract name, so that nothing is left when the process is killed. Each of the
- * processes that share a device has channels of its own, and a name with its slot.
+ * All meetings of a device: its listening socket, its callers, and the devices that it has called.
+ * The device listens under an abstract name made of its node GUID, which is partly random and which
+ * peers learn from REQ and REP. Nothing is left of that name when the process is killed. Each of
+ * the processes that share a device has its own channels, and a name with its slot.
  */
 import { type Logger, type PeerDevice, SpiError } from '../../../core/spi/index.js';
 import type { UnixListener, UnixSocket, UnixSockets } from '../../host/index.js';

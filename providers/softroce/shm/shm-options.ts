@@ -19,15 +19,15 @@ export interface ShmOptions {
   /** Packets that wait in a channel for its peer, a power of two: 64 to 65,536. */
   readonly ringSlots: number;
   /**
-   * Bytes of a channel for payload that is copied on its way: 2 MiB to 1 GiB, in MiB. Memory is
-   * taken as it is used.
+   * Bytes of a channel for payload that is copied in transit: 2 MiB to 1 GiB, in MiB. Memory is
+   * allocated as it is used.
    */
   readonly bounceBytes: number;
   /** Memory of one peer that may be mapped here to be read in place: 0 to 2^46 bytes. */
   readonly peerBytes: number;
   /**
-   * Memory that `ia.allocate` takes from what peers can map: 0 to 2^46 bytes. Beyond it memory is
-   * allocated as ever, and copied on its way.
+   * Memory for `ia.allocate` that peers can map: 0 to 2^46 bytes. Beyond it memory is allocated as
+   * usual, and its payload is copied in transit.
    */
   readonly arenaBytes: number;
 }

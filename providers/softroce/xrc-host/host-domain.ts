@@ -1,7 +1,7 @@
 /**
- * The domain in its host process: which opener has which regions and receive queues, and which
- * targets it holds. What the openers ask for is a table of one function for each request; the
- * objects themselves are the device's (HostObjects). No I/O: messages are handed in and out.
+ * The domain in its host process: the regions and receive queues of each opener, and the targets it
+ * holds. A table has one function for each request of openers; the objects themselves are the
+ * device's (HostObjects). No I/O: messages are passed in and out.
  */
 import {
   type AsyncEventType,

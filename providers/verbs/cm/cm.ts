@@ -1,4 +1,7 @@
-/** The CM module over librdmacm: what the consumer asks for, and whose the kernel's events are. */
+/**
+ * The CM module over librdmacm: carries out the consumer's requests, and finds the owners of the
+ * kernel's events.
+ */
 import {
   type Clock,
   type CmConnection,

@@ -1,4 +1,4 @@
-/** Identifiers of librdmacm on the way into use; what fails leaves none behind. */
+/** Creates identifiers of librdmacm; a failure leaves none behind. */
 import { type CmConnectOptions, type CmResolveOptions, SpiError } from '../../../core/spi/index.js';
 import { serviceOf, type SocketAddress } from './address.js';
 import type { CmServices } from './connection.js';

@@ -1,8 +1,8 @@
 /**
- * Listening through librdmacm: one identifier for each address of our device, so that requests for
- * other devices of the host, or of processes that listen there, never come here. The identifiers
- * share a channel of their own; while as many requests as the backlog allows wait for the
- * consumer, it is not read: the kernel holds as many more, and drops what comes then.
+ * Listens through librdmacm: one identifier for each address of our device, so that requests for
+ * other devices of the host, or for processes that listen there, never arrive here. The identifiers
+ * share a channel of their own. It is not read while the backlog of waiting requests is full: the
+ * kernel then holds as many more, and drops later ones.
  */
 import { type CmListener, type CmListenOptions, SpiError } from '../../../core/spi/index.js';
 import { checkRange, messageOf } from '../../../plugins/cm/provider.js';

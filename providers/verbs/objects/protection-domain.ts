@@ -1,4 +1,4 @@
-/** Protection domains and what belongs to them: regions, windows, address handles. */
+/** Protection domains and their objects: regions, windows, address handles. */
 import {
   Access,
   type AddressHandle,

@@ -1,6 +1,6 @@
 /**
- * What verbs can use on this machine: for `dapl info`, and for programs that choose a provider.
- * Nothing stays open.
+ * Reports the devices that verbs can use on this machine: for `dapl info`, and for programs that
+ * choose a provider. Nothing stays open.
  */
 import { consumerCall } from '../../../core/spi/errors/consumer-errors.js';
 import { type DeviceAttributes, type DeviceCapability, SpiError } from '../../../core/spi/index.js';

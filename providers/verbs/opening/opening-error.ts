@@ -1,4 +1,4 @@
-/** Why a device does not open: the file behind it says more than the errno does. */
+/** Errors of opening a device: the file behind it tells more than the errno does. */
 import { accessSync, constants } from 'node:fs';
 import { SpiError } from '../../../core/spi/index.js';
 import { deviceNodeRefused, userDriverMissing } from '../system/errors.js';

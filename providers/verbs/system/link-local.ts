@@ -1,4 +1,4 @@
-/** Addresses that mean something on one link only. */
+/** Addresses that are valid on one link only. */
 import type { Gid } from '../../../core/spi/index.js';
 
 /** fe80::/10. */

@@ -1,4 +1,4 @@
-/** Facts of this process and machine that explain a refusal. Read when something went wrong. */
+/** Facts of this process and machine that explain a refusal; read after a failure. */
 import { statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import type { DeviceNode, LockedMemory } from './errors.js';

@@ -1,4 +1,4 @@
-/** Files of the system, read at once; what is not there, or is there only for others, is empty. */
+/** Reads files of the system synchronously; one that is missing or not readable is empty. */
 import { readFileSync, readdirSync } from 'node:fs';
 
 export function namesIn(path: string): string[] {
