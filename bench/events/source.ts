@@ -4,7 +4,6 @@ import { CompletionOwners, type EventBatch } from '../../core/evd/index.js';
 import type { Ep } from '../../core/dat/index.js';
 import { dtoEvent } from '../../core/dat/common/dto-event.js';
 import { HandlerPacer } from '../../providers/hca/pacing/index.js';
-import { monotonicClock } from '../../providers/host/index.js';
 import {
   CQE,
   CQE_BYTES,
@@ -28,8 +27,8 @@ export class CompletionSource implements EvdHost {
   readonly onCnoFreed = ignore;
   readonly scheduler = {
     defer: (task: () => void): void => void this.tasks.push(task),
-    mayStart: (): boolean =>
-      this.handlers.startsUnseen() || this.handlers.startsAt(monotonicClock.now()),
+    // Time stands still: a look at the clock is the device's, and makes a number.
+    mayStart: (): boolean => this.handlers.startsUnseen() || this.handlers.startsAt(0),
   };
   readonly device = {
     attributes: { maxCompletionQueueEntries: 4096, reportsSolicited: false },
@@ -47,7 +46,7 @@ export class CompletionSource implements EvdHost {
   complete(count: number): void {
     const ring = this.ring!;
     ring.producer = (ring.producer + count) >>> 0;
-    this.handlers.begins(monotonicClock.now(), false);
+    this.handlers.begins(0, false);
     if (this.armed) {
       this.armed = false;
       this.init?.onNotify();

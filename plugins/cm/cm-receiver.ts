@@ -1,6 +1,6 @@
 /**
- * What arrives: each message finds its connection, or what is due where there is none (wire facts
- * 4.6). Nothing here throws for what a peer sends.
+ * What arrives: each message finds its connection, or what is due where there is none (IBTA 12.9).
+ * Nothing here throws for what a peer sends.
  */
 import {
   CHANNEL_MTU_BYTES,

@@ -1,5 +1,5 @@
 /**
- * How a MAD of any length is cut into segments (IBTA 13.6.2; wire facts 3.5). Every segment repeats
+ * How a MAD of any length is cut into segments (IBTA 13.6.2). Every segment repeats
  * the headers of its class; PayloadLength counts what is behind the RMPP header, the repeated class
  * headers included.
  */

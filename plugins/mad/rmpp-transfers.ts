@@ -1,6 +1,6 @@
 /**
  * The RMPP transfers of an agent, both ways: finds the one that a MAD belongs to, and answers what
- * belongs to none (IBTA 13.6; Linux ib_mad's rules; wire facts 3.5).
+ * belongs to none (IBTA 13.6; Linux ib_mad's rules).
  */
 import type { Clock, Logger, MadAddress, Scheduler, Timers } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';

@@ -1,5 +1,5 @@
 /**
- * Where dat.conf is (DAT facts 5.1): the file that DAT_OVERRIDE names, else the first one there is
+ * Where dat.conf is (dat.conf(5)): the file that DAT_OVERRIDE names, else the first one there is
  * of the usual places.
  */
 import { readFile } from 'node:fs/promises';

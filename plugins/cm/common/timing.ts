@@ -1,7 +1,8 @@
 /**
  * The times of the CM. A message that is lost is sent again after half a second, then at doubling
  * intervals, so that a fast link recovers fast and a slow peer is not pestered; Linux has fixed
- * intervals of 4 to 6 s (wire facts 4.7). The number of retries is what goes into REQ.
+ * intervals of 4 to 6 s (drivers/infiniband/core/cma.c). The number of retries is what goes into
+ * REQ.
  */
 import { MAX_TIME_CODE, timeUsOfCode } from '../wire/time-codes.js';
 
@@ -93,7 +94,7 @@ export function timewaitUs(ackTimeout: number): number {
 
 /**
  * The active side's ACK timeout code once the target's ACK delay is known: the sum of both times,
- * rounded up to a code as Linux does it (wire facts 4.7).
+ * rounded up to a code as Linux does it.
  */
 export function ackTimeoutWithDelay(ackTimeout: number, targetAckDelay: number): number {
   const sum =

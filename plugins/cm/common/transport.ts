@@ -1,6 +1,6 @@
 /**
  * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a
- * target answers; its number goes in REP's EE context field (IBTA annex A14, wire facts 5.2).
+ * target answers; its number goes in REP's EE context field (IBTA annex A14).
  */
 import { nameOf, QpState, QpType, type QueuePair, SpiError } from '../../../core/spi/index.js';
 import type { CmRep } from '../wire/rep.js';

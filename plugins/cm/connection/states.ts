@@ -1,6 +1,6 @@
 /**
  * The connection state machines of the CM as tables (IBTA 12.9.7, with Linux's conduct where the
- * two differ; wire facts 4.4 to 4.6), which common/table-runner.ts runs.
+ * two differ), which common/table-runner.ts runs.
  *
  * A row says what is done, in this order, and the state afterwards: the state is set first, the
  * consumer hears of it last. A pair without a row is unexpected: counted, logged, nothing else.

@@ -1,4 +1,4 @@
-/** rdma_cm's part of a request's private data, checked; REQ and SIDR_REQ alike (wire facts 4.8). */
+/** rdma_cm's part of a request's private data, checked; REQ and SIDR_REQ alike (IBTA annex A11). */
 import { type Gid, gidEquals, isIpv4Gid, isPortServiceId } from '../../../core/spi/index.js';
 import {
   cmaAddressOfGid,

@@ -1,4 +1,4 @@
-/** REJ in the forms that its receivers look connections up by (wire facts 4.6). */
+/** REJ in the forms that its receivers look connections up by (IBTA 12.6.7). */
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmRej } from '../wire/rej.js';
 

@@ -1,6 +1,6 @@
 /**
  * What is wrong with a REQ, before a listener sees it: the reason to reject it with, or what its
- * listener is told (wire facts 4.8, "what makes Linux reject a REQ").
+ * listener is told (Linux, drivers/infiniband/core/cm.c and cma.c).
  */
 import {
   DEFAULT_PKEY,

@@ -1,4 +1,6 @@
-/** Our REQ. The fields that RoCE does not use are as Linux has them (wire facts 4.2). */
+/**
+ * Our REQ. The fields that RoCE does not use are as Linux has them (IBTA 12.6.5; cm_format_req).
+ */
 import {
   type CmConnectOptions,
   CmPrivateData,

@@ -1,6 +1,6 @@
 /**
  * Service id resolution of a device: the questions that it asks, and those that it is asked
- * (IBTA 12.11; wire facts 4.5, 4.8). Repeated questions are known by their id, service and sender.
+ * (IBTA 12.11). Repeated questions are known by their id, service and sender.
  */
 import {
   type CmResolution,

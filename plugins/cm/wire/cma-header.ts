@@ -1,6 +1,6 @@
 /**
  * rdma_cm's private header: the first 36 bytes of the private data of REQ and SIDR_REQ (IBTA annex
- * A11, wire facts 4.8). The consumer has what remains.
+ * A11). The consumer has what remains.
  */
 import { type Gid, isIpv4Gid } from '../../../core/spi/wire/address.js';
 import { bytes, type MessageOf, uint, wireCodec } from './field-table.js';

@@ -1,8 +1,8 @@
 /**
  * The memory of a queue pair: one piece of the device's slab. The state for a message is close
  * together there, instead of in a dozen arrays all over the heap. Access to such arrays is most of
- * the cost of a message when a thousand queue pairs take turns. The layout is the tables below; then
- * come the entries of the send ring, those of the receive ring, and a row for each request.
+ * the cost of a message when a thousand queue pairs take turns. The layout is the tables below;
+ * then come the entries of the send ring, those of the receive ring, and a row for each request.
  */
 import {
   type AddressVector,

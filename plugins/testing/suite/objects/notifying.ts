@@ -1,4 +1,4 @@
-/** Completion flags as endpoint attributes: which completions notify (DAT facts 4.1). */
+/** Completion flags as endpoint attributes: which completions notify (DAT_COMPLETION_FLAGS). */
 import assert from 'node:assert/strict';
 import { CompletionFlags, type Evd, EvdFlags, UpcallPolicy } from 'dapl';
 import { group } from '../behaviour.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { SESSION_TRANSITIONS } from '../../../../../samples/ulp/rsocket/session/index.js';
 import { runExample } from '../../../../support/printed-program.js';
 
-const page = readFileSync(join(import.meta.dirname, '../../../../../docs/rsocket.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../../../../../docs/rsocket.md'), 'utf8');
 
 describe('docs/rsocket.md', () => {
   it('has a web server over RDMA that runs', async () => {
