@@ -1,5 +1,5 @@
 /**
- * What arrives: each message finds its connection, or what is due where there is none (IBTA 12.9).
+ * What arrives: each message finds its connection, or what is due where there is none.
  * Nothing here throws for what a peer sends.
  */
 import {

@@ -1,4 +1,4 @@
-/** Our APR: always a refusal, since a RoCE port has no alternate paths (IBTA 12.8). */
+/** Our APR: always a refusal, since a RoCE port has no alternate paths. */
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmApr } from '../wire/apr.js';
 

@@ -1,4 +1,4 @@
-/** REJ in the forms that its receivers look connections up by (IBTA 12.6.7). */
+/** REJ in the forms that its receivers look connections up by. */
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmRej } from '../wire/rej.js';
 

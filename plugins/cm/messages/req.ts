@@ -1,5 +1,5 @@
 /**
- * Our REQ. The fields that RoCE does not use are as Linux has them (IBTA 12.6.5; cm_format_req).
+ * Our REQ. The fields that RoCE does not use are as Linux has them.
  */
 import {
   type CmConnectOptions,

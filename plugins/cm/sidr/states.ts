@@ -4,7 +4,7 @@
  *
  * Where we choose: an answer is kept for a while, so that the repetition of a request whose
  * SIDR_REP was lost gets the same answer without the consumer being asked again. Nothing is
- * repeated by timer on the asked side (IBTA 12.11). A request that the consumer leaves
+ * repeated by timer on the asked side. A request that the consumer leaves
  * unanswered ends when its sender must have given up.
  */
 import { row, type StateTable } from '../common/table-runner.js';
