@@ -347,8 +347,9 @@ function isXrc(type: QpType): boolean {
 
 /** Agreements that the device can keep and offers to peers of our make. */
 function offersOfPort(port: PacketPort): number {
-  const { LATE_ACK, ONE_PORT, LOCAL_MTU } = PEER_AGREEMENT;
-  return LATE_ACK | ONE_PORT | (port.localMtuBytes === LOCAL_MTU_BYTES ? LOCAL_MTU : 0);
+  const { LATE_ACK, ONE_PORT, LOCAL_MTU, CREDITS } = PEER_AGREEMENT;
+  const always = LATE_ACK | ONE_PORT | CREDITS;
+  return always | (port.localMtuBytes === LOCAL_MTU_BYTES ? LOCAL_MTU : 0);
 }
 
 const GUID_BITS = 0xffffffffn;

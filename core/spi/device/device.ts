@@ -232,6 +232,11 @@ export interface AddressVector {
 export interface PeerTerms {
   /** ACKs may be sent after a message of ours that answers what they acknowledge. */
   readonly lateAcks?: boolean;
+  /**
+   * Both sides keep end-to-end flow control (IBTA 9.7.7.2), and the responder sends an ACK unasked
+   * when its consumer posts receives to a queue that the peer thinks empty.
+   */
+  readonly credits?: boolean;
   /** The UDP port that all packets of the peer come from, 1 to 65535: others are dropped. */
   readonly sourcePort?: number;
 }

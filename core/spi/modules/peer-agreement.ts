@@ -21,6 +21,8 @@ export const PEER_AGREEMENT = {
   CHANNEL: 8,
   /** The device is shared by processes: the top byte of each QPN is the slot of one of them. */
   SLOTS: 16,
+  /** ACKs of RC tell how many receives the responder has posted, and tell it anew when they change. */
+  CREDITS: 32,
 } as const;
 
 /**

@@ -37,6 +37,8 @@ const ROWS: Readonly<Record<keyof typeof PEER_AGREEMENT, Row>> = {
   // A consumer that asked for less than the whole path MTU gets no more. The longest one counts.
   LOCAL_MTU: ({ req }) => (mayBeLong(req) ? { pathMtuBytes: LOCAL_MTU_BYTES } : {}),
   CHANNEL: ({ req }) => (mayBeLong(req) ? { pathMtuBytes: CHANNEL_MTU_BYTES } : {}),
+  // Receives of XRC belong to no connection.
+  CREDITS: ({ req }) => (transportOf(req) === 'rc' ? { credits: true } : {}),
   // It is said of oneself.
   SLOTS: () => ({}),
 };

@@ -6,7 +6,7 @@ import { SQE, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import type { RcQueuePair } from './queue-pair.js';
-import { needsResponse } from '../wire/request-opcodes.js';
+import { needsResponse, takesReceive } from '../wire/request-opcodes.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
@@ -56,9 +56,8 @@ export class RcCompleter {
 
   receive(rx: ReceivedPacket): void {
     const { requester, hca } = this.qp;
-    const { drops } = hca.counters;
-    if (psnDiff(rx.psn, requester.maxPsn) >= 0) drops.ghostAck += 1;
-    else if (psnDiff(rx.psn, requester.una) < 0) drops.staleResponse += 1;
+    if (psnDiff(rx.psn, requester.maxPsn) >= 0) hca.counters.drops.ghostAck += 1;
+    else if (psnDiff(rx.psn, requester.una) < 0) this.onStale(rx);
     else if (OPERATION_OF[rx.opcode] === OPERATION.acknowledge) this.onAcknowledge(rx);
     else this.onResponse(rx);
   }
@@ -72,6 +71,7 @@ export class RcCompleter {
       case AETH_TYPE.ack:
         hca.counters.acksReceived += 1;
         this.acknowledge(rx.psn);
+        this.takeCredits(rx.psn, syndrome);
         break;
       case AETH_TYPE.rnrNak:
         hca.counters.rnrNaksReceived += 1;
@@ -84,6 +84,29 @@ export class RcCompleter {
       default:
         hca.counters.drops.reservedSyndrome += 1;
     }
+  }
+
+  /** An ACK that says nothing new of packets may bring credits. */
+  private onStale(rx: ReceivedPacket): void {
+    const { hca } = this.qp;
+    if (OPERATION_OF[rx.opcode] === OPERATION.acknowledge) {
+      const syndrome = aethSyndrome(rx.view, rx.offset + AETH_OFFSET_OF[rx.opcode]!);
+      const isAck = syndromeType(syndrome) === AETH_TYPE.ack;
+      if (isAck && this.takeCredits(rx.psn, syndrome)) {
+        hca.counters.acksReceived += 1;
+        return;
+      }
+    }
+    hca.counters.drops.staleResponse += 1;
+  }
+
+  /** Credits count from the end of a message on. True if more messages may go. */
+  private takeCredits(psn: number, syndrome: number): boolean {
+    const { requester, oldest, fetched, sendRing } = this.qp;
+    const { una, memory } = requester;
+    if (psn !== psnAdd(una, -1)) return false;
+    const isEnd = oldest === fetched || memory.firstPsn(oldest & sendRing.mask) === una;
+    return isEnd && requester.onCredits(syndromeValue(syndrome));
   }
 
   private onRnrNak(psn: number, syndrome: number): void {
@@ -157,6 +180,7 @@ export class RcCompleter {
         break;
       }
       requester.una = end;
+      if (takesReceive(opcode)) requester.credits.onAcknowledged();
       qp.completeOldest(WcStatus.SUCCESS, requester.memory.lengthBytes(slot), 0);
       requester.completeLocal();
     }

@@ -171,6 +171,8 @@ const ROLES: Readonly<Partial<Record<QpType, Role>>> = {
   },
 };
 
+const RECEIVING: ReadonlySet<QpState> = new Set([QpState.RTR, QpState.RTS, QpState.SQD]);
+
 export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, ReportTaker {
   declare readonly memory: ConnectionMemory;
   private readonly role: Role;
@@ -186,6 +188,8 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   mtuBytes = 256;
   /** Its responses must leave before requests: peers of other makes may count on that. */
   acksFirst = true;
+  /** The peer and this side keep end-to-end flow control. */
+  credits = false;
   sourcePort = 0;
   /** Set from the first report on. */
   private networkReports: RcNetworkReports | undefined = undefined;
@@ -217,6 +221,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     const { noReceives: reason } = this.role;
     if (reason !== undefined) throw new SpiError('EINVAL', reason);
     super.ringReceiveDoorbell();
+    if (RECEIVING.has(this.state)) this.responder.onPosted();
   }
 
   // --- packets ----------------------------------------------------------------------------------
@@ -250,18 +255,28 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     for (let left = budget; !responses.empty; left--) {
       if (left === 0 || !tx.hasRoomForResponse) return true;
       if (responses.kind !== RESPONSE.RESOURCE) {
-        this.sendAcknowledge(responses.psn, responses.syndrome, responses.msn);
+        const { psn, syndrome, msn } = responses;
+        if (syndrome === SYNDROME.ack) this.sendAck(psn, msn);
+        else this.sendNak(psn, syndrome, msn);
         responses.shift();
       } else if (responder.reads.transmitOne(responses.syndrome, responses.psn)) responses.shift();
     }
     return false;
   }
 
-  private sendAcknowledge(psn: number, syndrome: number, msn: number): void {
+  private sendAck(psn: number, msn: number): void {
+    this.hca.counters.acksSent += 1;
+    this.sendAcknowledge(psn, this.responder.ackSyndrome(psn), msn);
+  }
+
+  private sendNak(psn: number, syndrome: number, msn: number): void {
     const { counters } = this.hca;
-    if (syndrome === SYNDROME.ack) counters.acksSent += 1;
-    else if (syndromeType(syndrome) === AETH_TYPE.rnrNak) counters.rnrNaksSent += 1;
+    if (syndromeType(syndrome) === AETH_TYPE.rnrNak) counters.rnrNaksSent += 1;
     else counters.naksSent += 1;
+    this.sendAcknowledge(psn, syndrome, msn);
+  }
+
+  private sendAcknowledge(psn: number, syndrome: number, msn: number): void {
     const header = this.openResponse(RC.acknowledge, psn, 0);
     writeAeth(this.hca.tx.view, header + BTH_LENGTH, syndrome, msn);
   }
@@ -372,6 +387,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
     this.hca.peers.remove(this);
     this.hca.peers.add(vector.gid, this);
     this.acksFirst = vector.peer?.lateAcks !== true;
+    this.credits = vector.peer?.credits === true;
     this.sourcePort = vector.peer?.sourcePort ?? 0;
   }
 

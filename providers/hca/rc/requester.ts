@@ -23,19 +23,24 @@ import { executeLocalOperation, isLocalOperation } from '../queue-pair/queue-pai
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { writeAtomicOperands, writeAtomicTarget } from '../wire/atomic-eth.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
-import { isAtomic, isRcOpcode, needsResponse } from '../wire/request-opcodes.js';
+import { isAtomic, isRcOpcode, needsResponse, takesReceive } from '../wire/request-opcodes.js';
 import { RcAckRequests } from './ack-requests.js';
 import { BytesOnTheWay, countsBytes, isHeavy, MOST_BYTES } from './bytes-in-flight.js';
+import { RcCredits } from './credits.js';
 import { RcInitiator } from './initiator.js';
 import { RcPace } from './pace.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { type AckWaiter, RcTimers } from './timers.js';
+
+/** How long a responder without receives is waited for before one message goes nevertheless. */
+const CREDIT_WAIT_US = 20_000;
 
 /** The packets of RC requests (IBTA 9.4): SENDs and WRITEs of its base, READs and atomics. */
 class RcRequestPackets extends MessagePackets {
   constructor(
     protected override readonly qp: ReliableQueuePair,
     private readonly ackRequests: RcAckRequests,
+    private readonly credits: RcCredits,
   ) {
     super(qp);
   }
@@ -58,6 +63,7 @@ class RcRequestPackets extends MessagePackets {
     const awaited =
       packets > 1 ||
       heavy ||
+      this.credits.isLast ||
       (control & (WrFlags.SIGNALED << 8)) !== 0 ||
       memory.ackTimeoutUs === Infinity;
     const asks = this.ackRequests.setsAckReq(heavy || packet + 1 === packets, awaited, hca);
@@ -109,6 +115,7 @@ export class RcRequester implements AckWaiter {
   readonly memory: ConnectionMemory;
   retriesLeft = 0;
   rnrRetriesLeft = 0;
+  readonly credits = new RcCredits();
   /** Set from the first READ or atomic on. */
   private initiator: RcInitiator | undefined = undefined;
   private mostPackets = 1;
@@ -130,7 +137,7 @@ export class RcRequester implements AckWaiter {
     this.pace = new RcPace(qp.memory);
     this.timers = new RcTimers(qp, this.pace, this);
     this.ackRequests = new RcAckRequests(this.pace.window, qp.memory);
-    this.packets = new RcRequestPackets(qp, this.ackRequests);
+    this.packets = new RcRequestPackets(qp, this.ackRequests, this.credits);
   }
 
   /** Entering RTS from RTR. */
@@ -148,6 +155,7 @@ export class RcRequester implements AckWaiter {
     const counted = this.bytes ? PATH_MTU_BYTES.at(-1)! : mtuBytes;
     this.mostPackets = this.pace.begin(windowPackets, counted, this.una);
     this.packets.begin();
+    this.credits.begin(this.qp.credits);
     this.timers.begin();
     this.reloadRetries();
   }
@@ -196,9 +204,26 @@ export class RcRequester implements AckWaiter {
     if (inFlight >= this.pace.window.packets) return false;
     if (this.bytes?.full(this.packet, this.una)) return false;
     const control = qp.sendRing.words[qp.sendRing.wordOf(this.sendIndex) + SQE.CONTROL]!;
+    const isNew = this.packet === 0 && this.psn === this.maxPsn;
+    if (isNew && takesReceive(control & 0xff) && !this.mayTakeReceive()) return false;
     const fenced = this.packet === 0 && (control & (WrFlags.FENCE << 8)) !== 0;
     if (fenced && this.initiator?.idle === false) return false;
     return !needsResponse(control & 0xff) || this.mayAsk(inFlight, control & 0xff);
+  }
+
+  /**
+   * Checks the credits of a message that has not been sent before. Without one, it goes when nothing
+   * is in flight and the responder has been waited for: the ACK that it sends when it has receives
+   * again may be lost.
+   */
+  private mayTakeReceive(): boolean {
+    const { credits } = this;
+    if (credits.open) return true;
+    if (!this.outstanding) {
+      credits.onWait();
+      this.timers.waitForReceiver(CREDIT_WAIT_US);
+    }
+    return false;
   }
 
   /** Checks the READ and atomic depth. A chunk that does not fit the rest of the window waits. */
@@ -261,6 +286,7 @@ export class RcRequester implements AckWaiter {
       this.refuse(WcStatus.LOC_PROT_ERR);
       return;
     }
+    if (this.packet === 0 && takesReceive(opcode)) this.credits.onBegun();
     this.psn = psnAdd(this.psn, sent);
     this.packet += sent;
     if (this.packet === this.memory.packets(slot)) {
@@ -403,8 +429,17 @@ export class RcRequester implements AckWaiter {
       if (this.memory.rnrRetryCount !== 7) this.rnrRetriesLeft -= 1;
       this.goBack(this.maxPsn);
       this.timers.pause();
+      this.credits.onWait();
     }
     this.timers.waitForReceiver(delayUs);
+  }
+
+  /** An ACK of all that has been sent tells how many receives the responder has. */
+  onCredits(code: number): boolean {
+    if (!this.credits.grant(code)) return false;
+    if (this.waitingForReceiver) this.timers.endReceiverWait();
+    this.qp.hca.turns.scheduleRequests(this.qp);
+    return true;
   }
 
   private goBack(ambiguousEnd: number): void {
@@ -425,6 +460,12 @@ export class RcRequester implements AckWaiter {
       qp.oldest === qp.fetched
         ? 0
         : (psn - this.memory.firstPsn(qp.oldest & qp.sendRing.mask)) & PSN_MASK;
+    this.credits.resume(this.packet > 0 && takesReceive(this.opcodeOf(qp.oldest)) ? 1 : 0);
+  }
+
+  private opcodeOf(index: number): number {
+    const { sendRing } = this.qp;
+    return sendRing.words[sendRing.wordOf(index) + SQE.CONTROL]! & 0xff;
   }
 
   private reloadRetries(): void {
@@ -468,6 +509,7 @@ export class RcRequester implements AckWaiter {
     } while (memory.local(this.sendIndex & mask) !== LOCAL.NO);
     this.psn = psnAdd(this.maxPsn, -1);
     this.packet = memory.packets(this.sendIndex & mask) - 1;
+    if (this.packet === 0 && takesReceive(this.opcodeOf(this.sendIndex))) this.credits.undo();
     this.packets.begin();
     qp.hca.turns.scheduleRequests(qp);
     return true;

@@ -9,9 +9,9 @@ import type { ReceivedPacket } from '../common/received-packet.js';
 import { isAtomicOperation } from '../connected/access.js';
 import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
-import { SYNDROME, rnrNakSyndrome } from '../wire/aeth-syndrome.js';
+import { SYNDROME, creditCode, creditsOf, rnrNakSyndrome } from '../wire/aeth-syndrome.js';
 import { bthAckReq } from '../../../core/spi/wire/bth.js';
-import { OPERATION } from '../../../core/spi/wire/opcode.js';
+import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import { BITS_OF, OPERATION_OF } from '../../../core/spi/wire/packet-layout.js';
 import { psnAdd, psnDiff, psnNext } from '../wire/psn.js';
 import type { RcQueuePair } from './queue-pair.js';
@@ -34,6 +34,8 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
   private untold = false;
   /** Set from the first packet that arrived too early. */
   private gap: SequenceGap | undefined = undefined;
+  /** Receives that the peer may think to be posted: what it was told, less what it has taken. */
+  private told = 0;
   /** PSN of the message that was refused for want of a receive. */
   private unmetPsn = NO_PSN;
 
@@ -48,6 +50,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     this.msn = 0;
     this.ackPsn = NO_PSN;
     this.untold = false;
+    this.told = 0;
     this.gap?.close();
     this.unmetPsn = NO_PSN;
     this.depth = this.qp.memory.maxDestRdAtomic;
@@ -127,7 +130,10 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     const psn = this.ePsn;
     this.ackPsn = psn;
     this.ePsn = psnNext(psn);
-    if (last) this.msn = psnNext(this.msn);
+    if (last) {
+      this.msn = psnNext(this.msn);
+      if ((BITS_OF[rx.opcode]! & OPCODE_BIT.receive) !== 0) this.told -= 1;
+    }
     if (bthAckReq(rx.view, rx.offset)) this.sendAck(psn);
     else this.untold = true;
   }
@@ -138,6 +144,26 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     this.untold = false;
     this.responses.acknowledge(psn, SYNDROME.ack, this.msn);
     this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
+  }
+
+  /** Syndrome of an ACK that leaves now: with the receives posted, if the peer counts them. */
+  ackSyndrome(psn: number): number {
+    const { posted } = this.qp.receives;
+    if (!this.qp.credits || posted < 0) return SYNDROME.ack;
+    // Later messages may have taken some of them.
+    if (psnNext(psn) !== this.ePsn) return 0;
+    const code = creditCode(posted);
+    this.told = creditsOf(code);
+    return code;
+  }
+
+  /** Receives have been posted. The peer hears of it if it may think that there are few, or none. */
+  onPosted(): void {
+    const { qp } = this;
+    if (!qp.credits || this.open !== OPERATION.unknown) return;
+    const news =
+      this.lacksReceive || (this.ackPsn !== NO_PSN && this.told * 4 < qp.receives.posted);
+    if (news) this.sendAck(psnAdd(this.ePsn, -1));
   }
 
   /** Acknowledges all that has arrived, requested or not: the connection ends here. */

@@ -19,6 +19,8 @@ export interface ReceiveSource {
   readonly ownRing: Ring | undefined;
   /** The queue where its receives complete (XRC); undefined: that of the queue pair. */
   readonly completionQueue: SoftCompletionQueue | undefined;
+  /** Entries that wait to be taken; -1 where others may take them. */
+  readonly posted: number;
   /** True if it is a shared queue that has been destroyed. */
   readonly destroyed: boolean;
   /** Takes the next entry: its WQE_INDEX, or -1 when there is none. */
@@ -56,6 +58,10 @@ export class OwnReceiveQueue implements ReceiveSource {
 
   get destroyed(): boolean {
     return false;
+  }
+
+  get posted(): number {
+    return (this.ownRing.producer - this.next) >>> 0;
   }
 
   take(): number {
@@ -101,6 +107,7 @@ class NoReceives implements ReceiveSource {
   readonly ownRing = undefined;
   readonly completionQueue = undefined;
   readonly destroyed = false;
+  readonly posted = -1;
 
   constructor(readonly domain: Domain) {}
 

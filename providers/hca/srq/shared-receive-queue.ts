@@ -38,6 +38,7 @@ export class SoftSharedReceiveQueue
   readonly maxSge: number;
   readonly domain: Domain;
   readonly ownRing = undefined;
+  readonly posted = -1;
   /** XRC: its receives complete here, whatever takes them. */
   readonly completionQueue: SoftCompletionQueue | undefined;
   readonly xrcDomain: SoftXrcDomain | undefined;

@@ -25,6 +25,26 @@ export const SYNDROME = {
   nakRemoteOperational: 0x63,
 } as const;
 
+/** Credits by their code, of which 31 is none (rdmavt rc.c, credit_table). */
+const CREDITS_OF_CODE = [0, 1, 2, 3];
+for (let code = 4; code < 31; code++)
+  CREDITS_OF_CODE.push((code % 2 === 0 ? 2 : 3) << (code / 2 - 1));
+
+/** Code of an ACK from a responder whose receives others may take, or that counts none. */
+export const NO_CREDITS = 31;
+
+/** The code of the most credits that are at most `count`. */
+export function creditCode(count: number): number {
+  if (count < 4) return count;
+  const bits = 31 - Math.clz32(count);
+  return Math.min(2 * bits + ((count >>> (bits - 1)) & 1), NO_CREDITS - 1);
+}
+
+/** @param code 0 to 30 */
+export function creditsOf(code: number): number {
+  return CREDITS_OF_CODE[code]!;
+}
+
 /** One of `AETH_TYPE`. The reserved top bit is ignored. */
 export function syndromeType(syndrome: number): number {
   return (syndrome >>> 5) & 3;

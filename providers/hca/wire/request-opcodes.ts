@@ -18,6 +18,14 @@ export function needsResponse(wrOpcode: number): boolean {
   return wrOpcode >= WrOpcode.RDMA_READ && wrOpcode <= WrOpcode.ATOMIC_FETCH_AND_ADD;
 }
 
+/** Its message takes a receive of the peer's: SENDs, and a WRITE with immediate data. */
+export function takesReceive(wrOpcode: number): boolean {
+  return (
+    (wrOpcode >= WrOpcode.RDMA_WRITE_WITH_IMM && wrOpcode <= WrOpcode.SEND_WITH_IMM) ||
+    wrOpcode === WrOpcode.SEND_WITH_INV
+  );
+}
+
 /** The BTH opcode of one packet of a SEND or WRITE, by its place in the message. */
 export function dataOpcode(wrOpcode: number, first: boolean, last: boolean): number {
   if (wrOpcode === WrOpcode.RDMA_WRITE || wrOpcode === WrOpcode.RDMA_WRITE_WITH_IMM) {
