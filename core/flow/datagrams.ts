@@ -139,7 +139,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     const refuse = refusalOf(operation);
     checkNames(options, Object.keys(OPTIONS), refuse);
     checkValues(options, OPTIONS, refuse);
-    const { receives = {}, requests = DEFAULTS.requests, polling = 'event' } = options;
+    const { receives = {}, requests = DEFAULTS.requests, polling = 'adaptive' } = options;
     const { buffers = DEFAULTS.buffers, lend = false } = receives;
     const host = ia.core.context;
     const mtuBytes = host.device.attributes.activeMtuBytes;

@@ -152,7 +152,7 @@ export function planOf(operation: string, ia: Ia, options: ConnectionOptions): C
       attributes?.maxMessageBytes ?? Infinity,
       ia.core.context.device.attributes.maxMessageBytes,
     ),
-    polling: options.polling ?? 'event',
+    polling: options.polling ?? 'adaptive',
     attributes: {
       keepAliveMs: keepAliveMs ?? DEFAULTS.keepAliveMs,
       maxRecvDtos: buffers,

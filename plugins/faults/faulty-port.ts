@@ -245,7 +245,7 @@ export class FaultyPort extends ForwardingPort {
       task();
     });
     waiting.add(timer);
-    given.timers.start(timer, given.clock.now() + delayUs);
+    given.timers.start(timer, given.clock.now() + delayUs, true);
   }
 }
 

@@ -212,6 +212,10 @@ export class HcaDriver implements Scheduler {
     return this.timers.nextDeadlineUs();
   }
 
+  get isExact(): boolean {
+    return this.timers.isExact;
+  }
+
   private rounds(untilHandlers: boolean, goesOn: boolean): boolean {
     const { hca, pacer } = this;
     if (pacer.leavesToConsumer()) {

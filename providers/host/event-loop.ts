@@ -52,6 +52,8 @@ export interface Driven {
   pump(untilHandlers: boolean, goesOn: boolean): boolean;
   /** The latest time to call `pump`, in microseconds of the clock; Infinity for never. */
   nextDeadlineUs(): number;
+  /** That time is to be met to a fraction of a millisecond. */
+  readonly isExact: boolean;
 }
 
 /** A device with a port that can be looked at unasked. */
@@ -87,7 +89,6 @@ const NO_PORT: Looked = {
 };
 
 export class EventLoop {
-  private readonly pacer: LoopPacer;
   private readonly timer: ReturnType<LoopCalls['timer']>;
   /** Pumps again after the event loop has had its turn. */
   private readonly nextTurn: ReturnType<LoopCalls['turn']>;
@@ -107,8 +108,8 @@ export class EventLoop {
     private readonly driven: Driven,
     private readonly looked = NO_PORT,
     calls = NODE,
+    private readonly pacer = new LoopPacer(looked.pacer),
   ) {
-    this.pacer = new LoopPacer(looked.pacer);
     this.timer = calls.timer(clock, this.wake, () => looked.onEmptyTurn());
     this.nextTurn = calls.turn(this.onTurn);
     this.pumpSoon = calls.microtask(this.onMicrotask);
@@ -220,7 +221,7 @@ export class EventLoop {
     if (this.closed) return;
     const told = looked.completions - before;
     const sleeps = this.pacer.sleeps(busy, told, looked.receivedPackets, looked.nowUs);
-    if (sleeps) this.timer.arm(driven.nextDeadlineUs());
+    if (sleeps) this.timer.arm(driven.nextDeadlineUs(), driven.isExact);
     else this.askForTurn();
   }
 }

@@ -1,18 +1,19 @@
 /**
- * The one real timer of a device: wakes the driver at the wheel's next deadline. Deadlines further
- * off than a millisecond use a timeout, which Node rounds to milliseconds; nearer ones turn with
- * the event loop until they are due.
+ * The one real timer of a device: wakes the driver at the wheel's next deadline. Most deadlines are
+ * bounds, and are rounded up to what timers of Node give. Exact ones turn with the event loop for
+ * their last millisecond.
  */
 import type { Clock } from '../../core/spi/index.js';
 import { NextTurn } from './next-turn.js';
 
-/** Below this a timeout would overshoot by more than what is left. */
-const IMMEDIATE_BELOW_US = 1000;
+/** Timers of Node count whole milliseconds, from the time when the event loop turned last. */
+const ROUNDING_MS = 1;
 /** The longest a Node timeout can be (2^31 - 1 ms); a later deadline is looked at again then. */
 const MAX_TIMEOUT_MS = 0x7fffffff;
 
 export class RealTimer {
   private deadlineUs = Infinity;
+  private exact = false;
   private timeout: NodeJS.Timeout | undefined;
   private timeoutDeadlineUs = Infinity;
   private readonly turn = new NextTurn(() => this.onWake());
@@ -31,11 +32,14 @@ export class RealTimer {
   /**
    * Sets the deadline in microseconds of the clock; Infinity for none. Replaces an earlier one.
    * Arming the same or a later deadline costs nothing: a wake-up that comes too early re-arms.
+   * @param exact it is met to a fraction of a millisecond; else up to 2 ms late
    */
-  arm(deadlineUs: number): void {
+  arm(deadlineUs: number, exact = false): void {
+    const sooner = deadlineUs < this.timeoutDeadlineUs || (exact && !this.exact);
     this.deadlineUs = deadlineUs;
+    this.exact = exact;
     if (deadlineUs === Infinity) this.stop();
-    else if (!this.turn.isPending && deadlineUs < this.timeoutDeadlineUs) this.schedule();
+    else if (!this.turn.isPending && sooner) this.schedule();
   }
 
   /** Sets whether a future deadline keeps the process alive. */
@@ -52,14 +56,14 @@ export class RealTimer {
 
   private schedule(): void {
     this.stop();
-    const remainingUs = this.deadlineUs - this.clock.now();
-    if (remainingUs < IMMEDIATE_BELOW_US) {
+    const remainingMs = (this.deadlineUs - this.clock.now()) / 1000;
+    if (remainingMs <= 0 || (this.exact && remainingMs < 1)) {
       this.turn.request();
       return;
     }
-    const timeoutMs = Math.min(Math.floor(remainingUs / 1000), MAX_TIMEOUT_MS);
+    const rounded = this.exact ? Math.floor(remainingMs) : Math.ceil(remainingMs) + ROUNDING_MS;
     this.timeoutDeadlineUs = this.deadlineUs;
-    this.timeout = setTimeout(() => this.onWake(), timeoutMs);
+    this.timeout = setTimeout(() => this.onWake(), Math.min(rounded, MAX_TIMEOUT_MS));
     if (!this.processHold) this.timeout.unref();
   }
 

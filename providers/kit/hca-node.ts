@@ -112,6 +112,7 @@ export class HcaNode implements HostNode {
     const driven = {
       pump: (untilHandlers: boolean) => this.driver.pump(untilHandlers),
       nextDeadlineUs: () => this.driver.nextDeadlineUs(),
+      isExact: true,
     };
     this.loop = new EventLoop(
       clock,

@@ -46,6 +46,7 @@ export class VerbsDriver implements Scheduler {
     this.loop = new EventLoop(clock, {
       pump: (_, goesOn) => this.pump(goesOn),
       nextDeadlineUs: () => (this.isClosed ? Infinity : this.timers.nextDeadlineUs()),
+      isExact: false,
     });
   }
 

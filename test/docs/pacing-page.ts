@@ -61,12 +61,18 @@ export function remadeEvdPage(text: string): string {
 
 function promises(): string {
   const of = (name: keyof typeof LIMITS): string => `${LIMITS[name].value} ${LIMITS[name].unit}`;
+  const msOf = (name: keyof typeof LIMITS): string => `${LIMITS[name].value / 1000} ms`;
   const bulkKib = LIMITS.BULK_BYTES.value / 1024;
   const lines = [
     ['- `event`: the process sleeps when nothing moves; a packet, a deadline or a call wakes it.'],
     [
-      `- \`adaptive\`: the port is looked at for ${of('ADAPTIVE_POLL_US')} after each packet,`,
-      `${of('IDLE_SLICE_US')} at a time. A consumer that answers a message, in a handler or after`,
+      '- `adaptive`: the device tries both. It sleeps as in `event`, then polls for',
+      `${msOf('POLL_TRIAL_US')}, and goes on polling if completions came in less than`,
+      `${of('POLL_GAIN_PERCENT')} of the time; so it sleeps where a neighbour, a quota of CPU or`,
+      'the peer wants the core. It tries again after a while that grows to',
+      `${msOf('MAX_POLL_STAY_US')}. Where it polls, the port is looked at for`,
+      `${of('ADAPTIVE_POLL_US')} after each packet, ${of('IDLE_SLICE_US')} at a time.`,
+      'A consumer that answers a message, in a handler or after',
       'an `await`, gets the next one without a turn of the event loop, for',
       `${of('POLL_SLICE_US')}; then timers and sockets of the application have their turn.`,
     ],

@@ -21,7 +21,7 @@ export const PEER_AGREEMENT = {
   CHANNEL: 8,
   /** The device is shared by processes: the top byte of each QPN is the slot of one of them. */
   SLOTS: 16,
-  /** ACKs of RC tell how many receives the responder has posted, and tell it anew when they change. */
+  /** ACKs of RC tell how many receives are posted, and one is sent when there are some again. */
   CREDITS: 32,
 } as const;
 

@@ -25,6 +25,8 @@ export class TimerWheel implements Timers {
   /** No timer is due before this time: an earlier look need not call `advance`. */
   dueUs = Infinity;
   private activeCount = 0;
+  /** The latest deadline of a timer that was started as exact. */
+  private exactUs = -Infinity;
 
   /**
    * @param nowUs the clock's current reading
@@ -43,8 +45,14 @@ export class TimerWheel implements Timers {
     return this.activeCount;
   }
 
-  start(timer: TimerEntry, deadlineUs: number): void {
+  /** True if `dueUs` is to be met to a fraction of a millisecond. */
+  get isExact(): boolean {
+    return this.dueUs <= this.exactUs;
+  }
+
+  start(timer: TimerEntry, deadlineUs: number, exact = false): void {
     if (timer.slot >= 0) this.unlink(timer);
+    if (exact && deadlineUs > this.exactUs) this.exactUs = deadlineUs;
     timer.deadlineUs = deadlineUs;
     if (deadlineUs < this.dueUs) this.dueUs = deadlineUs;
     this.insert(timer);

@@ -35,8 +35,12 @@ export class Timer extends TimerEntry {
 
 /** The part of the wheel that modules and core use. */
 export interface Timers {
-  /** Starts (or restarts) a timer at an absolute time; a past time expires at the next pump. */
-  start(timer: TimerEntry, deadlineUs: number): void;
+  /**
+   * Starts (or restarts) a timer at an absolute time; a past time expires at the next pump.
+   * @param exact it expires on time to a fraction of a millisecond, which costs a turn of the event
+   * loop after the other; else up to 2 ms late
+   */
+  start(timer: TimerEntry, deadlineUs: number, exact?: boolean): void;
   /** Stops a timer; stopping a stopped one does nothing. */
   stop(timer: TimerEntry): void;
 }

@@ -3,6 +3,7 @@ export { HandlerPacer } from './handler-pacer.js';
 export { LIMITS } from './limits.js';
 export { LoopPacer, type Polled } from './loop-pacer.js';
 export { Pacer } from './pacer.js';
+export { type Gain, PollGain } from './poll-gain.js';
 export { ROUND } from './pumping.js';
 export { DOORBELL, ORDER } from './sending.js';
 export { SpinPacer } from './spin-pacer.js';

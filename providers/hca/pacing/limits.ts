@@ -72,6 +72,36 @@ export const LIMITS = {
     unit: 'us',
     why: 'several times the 24 to 30 us that a wake-up takes in a VM',
   },
+  ADAPTIVE_WAIT_US: {
+    value: 20_000,
+    unit: 'us',
+    why: 'a longer wait is hardly one for the port; time slices of 3 to 10 ms must count',
+  },
+  POLL_TRIAL_US: {
+    value: 20_000,
+    unit: 'us',
+    why: 'several time slices of the system: one that is taken from us shows',
+  },
+  POLL_TRIAL_COMPLETIONS: {
+    value: 32,
+    unit: 'completions',
+    why: 'a few late ones do not decide',
+  },
+  POLL_STAY_US: {
+    value: 100_000,
+    unit: 'us',
+    why: 'five times a trial; it doubles while trials come to the same',
+  },
+  MAX_POLL_STAY_US: {
+    value: 5_000_000,
+    unit: 'us',
+    why: 'trials are 0.4 % of the time then',
+  },
+  POLL_GAIN_PERCENT: {
+    value: 85,
+    unit: '%',
+    why: 'the time of a completion varies by 10 %, and to sleep leaves the core to others',
+  },
   POLL_SLICE_US: {
     value: 60,
     unit: 'us',

@@ -3,6 +3,7 @@
  * the device may sleep. No clock, no I/O: the time is passed in.
  */
 import { LIMITS } from './limits.js';
+import { type Gain, PollGain } from './poll-gain.js';
 import { CONVERSATION, REQUEST, REST } from './turning.js';
 
 const MAX_PUMPS_A_TURN = LIMITS.MAX_PUMPS_A_TURN.value;
@@ -35,7 +36,10 @@ export class LoopPacer {
   private sliceUntilUs = 0;
   private seenPackets = 0;
 
-  constructor(private readonly polled: Polled) {}
+  constructor(
+    private readonly polled: Polled,
+    private readonly gain: Gain = new PollGain(),
+  ) {}
 
   /** The event loop has turned to the device. */
   turned(): void {
@@ -71,10 +75,17 @@ export class LoopPacer {
   sleeps(busy: boolean, told: number, receivedPackets: number, nowUs: number): boolean {
     const { adaptiveQueues, readStreams } = this.polled;
     this.toldSeveral = told > TOLD_OF_ONE_MESSAGE;
+    if (told > 0) this.gain.onCompletions(told, nowUs);
+    if (receivedPackets !== this.seenPackets && adaptiveQueues > 0) {
+      this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
+    }
     if (adaptiveQueues === 0) this.pollUntilUs = readStreams.nextUs(nowUs);
-    else if (receivedPackets !== this.seenPackets) this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
     this.seenPackets = receivedPackets;
-    return RESTS[(busy ? 1 : 0) | (nowUs < this.pollUntilUs ? 2 : 0)] === SLEEP;
+    const polled = nowUs < this.pollUntilUs;
+    const pays = polled && (adaptiveQueues === 0 || this.gain.pays);
+    const sleeps = RESTS[(busy ? 1 : 0) | (polled ? 2 : 0) | (pays ? 4 : 0)] === SLEEP;
+    if (sleeps) this.pollUntilUs = 0;
+    return sleeps;
   }
 
   /** The time until which a turn polls the port, in microseconds; 0 for no polling. */

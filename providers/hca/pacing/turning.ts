@@ -48,7 +48,7 @@ export const HANDLER = compile({
 
 export const REST = compile({
   question: 'A pump has ended: what does the device wait for?',
-  facts: ['BUSY', 'POLLED'],
+  facts: ['BUSY', 'POLLED', 'PAYS'],
   rows: [
     {
       name: 'more to do at once',
@@ -58,12 +58,23 @@ export const REST = compile({
     },
     {
       name: 'the port is polled',
-      when: ['POLLED'],
+      when: ['POLLED', 'PAYS'],
       then: 'TURN',
       reason:
-        '`adaptive`: a while after each packet. READ responders look for the next READ of bulk: ' +
+        '`adaptive`: a while after each packet, where completions come faster so. READ ' +
+        'responders look for the next READ of bulk: ' +
         'it comes sooner than the system wakes a process that sleeps',
-      limits: ['ADAPTIVE_POLL_US', 'BULK_BYTES', 'BULK_GAP_US'],
+      limits: [
+        'ADAPTIVE_POLL_US',
+        'ADAPTIVE_WAIT_US',
+        'POLL_TRIAL_US',
+        'POLL_TRIAL_COMPLETIONS',
+        'POLL_STAY_US',
+        'MAX_POLL_STAY_US',
+        'POLL_GAIN_PERCENT',
+        'BULK_BYTES',
+        'BULK_GAP_US',
+      ],
     },
     {
       name: 'sleep until the deadline',

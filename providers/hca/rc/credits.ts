@@ -1,6 +1,6 @@
 /**
- * End-to-end flow control of an RC requester (IBTA 9.7.7.2): messages that take a receive wait until
- * the responder has one for them. Counts are modulo 2^24, as those of PSNs.
+ * End-to-end flow control of an RC requester (IBTA 9.7.7.2): messages that take a receive wait
+ * until the responder has one for them. Counts are modulo 2^24, as those of PSNs.
  */
 import { NO_CREDITS, creditsOf } from '../wire/aeth-syndrome.js';
 import { psnAdd, psnDiff, psnNext } from '../wire/psn.js';

@@ -71,7 +71,7 @@ function awaitAnswer(
 }
 
 const NONE = -1;
-/** Least wait before an early repeat: the event loop sleeps no shorter times. */
+/** Least wait before an early repeat: timers of Node are not shorter. */
 const LEAST_US = 1000;
 /**
  * As `LEAST_US`, on a path that loses packets all the time: there it pays to let the event loop
@@ -117,9 +117,14 @@ export class RcPace {
     return most;
   }
 
+  /** The path loses packets all the time: waits are short, and exact. */
+  get lossy(): boolean {
+    return this.window.lossy;
+  }
+
   /** The requester waits before it probes, `backoff` times longer than an answer takes. */
   awaitAnswer(clock: HcaClock, backoff: number): void {
-    awaitAnswer(this.times, clock, this.window.lossy ? LOSSY_LEAST_US : LEAST_US, backoff);
+    awaitAnswer(this.times, clock, this.lossy ? LOSSY_LEAST_US : LEAST_US, backoff);
   }
 
   /** A packet has left that requests an ACK; `psn` is the one after it. */

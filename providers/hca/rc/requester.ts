@@ -212,9 +212,9 @@ export class RcRequester implements AckWaiter {
   }
 
   /**
-   * Checks the credits of a message that has not been sent before. Without one, it goes when nothing
-   * is in flight and the responder has been waited for: the ACK that it sends when it has receives
-   * again may be lost.
+   * Checks the credits of a message that has not been sent before. Without one, it goes when
+   * nothing is in flight and the responder has been waited for: the ACK that it sends when it has
+   * receives again may be lost.
    */
   private mayTakeReceive(): boolean {
     const { credits } = this;

@@ -157,7 +157,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     return code;
   }
 
-  /** Receives have been posted. The peer hears of it if it may think that there are few, or none. */
+  /** Receives have been posted. The peer hears of it if it may think that there are few. */
   onPosted(): void {
     const { qp } = this;
     if (!qp.credits || this.open !== OPERATION.unknown) return;

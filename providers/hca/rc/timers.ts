@@ -15,6 +15,8 @@ import type { RcPace } from './pace.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
+/** Shorter waits for a receiver are kept to a fraction of a millisecond. */
+const EXACT_BELOW_US = 1000;
 /** Up to this many running timers of a device are few: see `pause`. */
 const FEW_TIMERS = 64;
 
@@ -92,7 +94,7 @@ export class RcTimers extends TimerEntry {
       doubles[firstDouble + TIME.ackDeadlineUs]!,
       doubles[firstDouble + TIME.probeDeadlineUs]!,
     );
-    if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs);
+    if (!this.active || nextUs < this.deadlineUs) hca.timers.start(this, nextUs, this.pace.lossy);
   }
 
   /**
@@ -114,7 +116,8 @@ export class RcTimers extends TimerEntry {
     if (this.waitingForReceiver && untilUs <= memory.receiverDeadlineUs) return;
     this.waitingForReceiver = true;
     memory.receiverDeadlineUs = untilUs;
-    if (!this.active || untilUs < this.deadlineUs) hca.timers.start(this, untilUs);
+    const exact = delayUs < EXACT_BELOW_US;
+    if (!this.active || untilUs < this.deadlineUs) hca.timers.start(this, untilUs, exact);
   }
 
   endReceiverWait(): void {
@@ -133,7 +136,7 @@ export class RcTimers extends TimerEntry {
     const { ackDeadlineUs, probeDeadlineUs, receiverDeadlineUs } = qp.memory;
     const nextUs = Math.min(ackDeadlineUs, probeDeadlineUs, receiverDeadlineUs);
     if (nowUs < nextUs) {
-      if (nextUs !== NO_DEADLINE) qp.hca.timers.start(this, nextUs);
+      if (nextUs !== NO_DEADLINE) qp.hca.timers.start(this, nextUs, this.pace.lossy);
     } else if (this.waitingForReceiver) {
       this.endReceiverWait();
       qp.hca.turns.scheduleRequests(qp);

@@ -11,6 +11,7 @@ describe('docs/guides/tuning.md', () => {
   it('shows by counters what too few receives cost', async () => {
     const [output = ''] = blocksOf(page, 'text');
     assert.match(output, /^2 receives: [1-9]\d+ RNR NAKs.*\n.*\n128 receives: 0 RNR NAKs/);
+    assert.match(output, /\n2 receives: 0 RNR NAKs.*\n$/);
     assert.deepEqual(await folder.run(['receives.mjs']), { stdout: output, stderr: '' });
   });
 

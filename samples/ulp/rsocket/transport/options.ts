@@ -66,7 +66,7 @@ const realTime: After = (ms, task) => {
 
 /** @throws RangeError naming option, value and limits */
 export function planOf(options: RsocketOptions): RsocketPlan {
-  const { polling = 'event', after = realTime } = options;
+  const { polling = 'adaptive', after = realTime } = options;
   const plan = { ...DEFAULTS, ...options, polling, after };
   for (const [name, [least, most]] of Object.entries(RANGES)) {
     const value = plan[name as keyof typeof DEFAULTS];

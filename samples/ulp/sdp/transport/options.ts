@@ -112,7 +112,7 @@ const REAL_TIME: Time = {
 
 /** @throws RangeError naming option, value and limits */
 export function planOf(options: SdpOptions): SdpPlan {
-  const { zeroCopy = 'PIPELINED', offersSink = false, polling = 'event' } = options;
+  const { zeroCopy = 'PIPELINED', offersSink = false, polling = 'adaptive' } = options;
   const { time = REAL_TIME, tap } = options;
   const plan = { ...DEFAULTS, ...options, zeroCopy, offersSink, polling, time, tap };
   for (const [name, [least, most]] of Object.entries(RANGES)) {

@@ -13,6 +13,7 @@ import {
   WrOpcode,
 } from '../../../../core/spi/index.js';
 import { HcaDriver } from '../../../../providers/hca/index.js';
+import { LoopPacer } from '../../../../providers/hca/pacing/index.js';
 import { EventLoop } from '../../../../providers/host/index.js';
 import { SeededRandom } from '../../../../providers/mock/index.js';
 import {
@@ -37,6 +38,7 @@ const ACKNOWLEDGE = 0x11;
 const QUEUE_ENTRIES = 64;
 /** How long the port of a consumer with `adaptive` is polled after a packet: docs/evd.md. */
 const ADAPTIVE_US = 200;
+const POLLING_PAYS = { pays: true, onCompletions: (): void => undefined };
 const NOTHING: ReadonlySet<string> = new Set();
 /** Microtasks between the answers of a consumer that awaits, one message after the other. */
 const HOPS = 3;
@@ -89,7 +91,8 @@ export class PacedWorld implements Subject {
       requestPump: () => this.loop.request(),
     });
     const { device } = this.driver;
-    this.loop = new EventLoop(clock, this.driver, this.driver, this.calls);
+    const pacer = new LoopPacer(this.driver.pacer, POLLING_PAYS);
+    this.loop = new EventLoop(clock, this.driver, this.driver, this.calls, pacer);
     port.watch(this.driver.portHandlers(this.loop.wake));
     const pd = device.createProtectionDomain();
     const base = 0x10000n;

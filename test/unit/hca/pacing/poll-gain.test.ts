@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { PollGain } from '../../../../providers/hca/pacing/index.js';
+
+/** A consumer whose messages take one time where its device sleeps, another where it polls. */
+class Exchange {
+  readonly gain = new PollGain();
+  nowUs = 1000;
+  polledUs = 0;
+  private spentUs = 0;
+
+  constructor(
+    private readonly asleep: (message: number) => number,
+    private readonly polled: (message: number) => number,
+  ) {}
+
+  /** @returns the part of the time in which the device polled */
+  run(forUs: number): number {
+    const endUs = this.nowUs + forUs;
+    this.polledUs = this.spentUs = 0;
+    for (let message = 0; this.nowUs < endUs; message++) {
+      const { pays } = this.gain;
+      const us = (pays ? this.polled : this.asleep)(message);
+      if (pays) this.polledUs += us;
+      this.spentUs += us;
+      this.nowUs += us;
+      this.gain.onCompletions(2, this.nowUs);
+    }
+    return this.polledUs / this.spentUs;
+  }
+}
+
+describe('pacing: what polling gains', () => {
+  it('sleeps first: the compiler has the other cores', () => {
+    assert.equal(new PollGain().pays, false);
+    const exchange = new Exchange(
+      () => 100,
+      () => 10,
+    );
+    assert.equal(exchange.run(2_000), 0);
+  });
+
+  it('polls where that is faster, nearly always', () => {
+    const exchange = new Exchange(
+      () => 100,
+      () => 10,
+    );
+    exchange.run(500_000);
+    assert.ok(exchange.run(20_000_000) > 0.98);
+  });
+
+  it('sleeps where both take the same', () => {
+    const exchange = new Exchange(
+      () => 100,
+      () => 95,
+    );
+    exchange.run(500_000);
+    assert.ok(exchange.run(20_000_000) < 0.02);
+  });
+
+  it('sleeps where polling costs a time slice now and then', () => {
+    const exchange = new Exchange(
+      () => 60,
+      (message) => (message % 100 === 0 ? 8000 : 10),
+    );
+    exchange.run(500_000);
+    assert.ok(exchange.run(20_000_000) < 0.1);
+  });
+
+  it('sleeps where messages come at a rate of their own', () => {
+    const exchange = new Exchange(
+      () => 10_000,
+      () => 10_000,
+    );
+    exchange.run(5_000_000);
+    assert.ok(exchange.run(60_000_000) < 0.1);
+  });
+
+  it('takes note within seconds that a neighbour has come, or gone', () => {
+    let neighbour = false;
+    const exchange = new Exchange(
+      () => 60,
+      () => (neighbour ? 300 : 10),
+    );
+    exchange.run(30_000_000);
+    neighbour = true;
+    exchange.run(6_000_000);
+    assert.ok(exchange.run(1_000_000) < 0.3);
+    neighbour = false;
+    exchange.run(6_000_000);
+    assert.ok(exchange.run(1_000_000) > 0.7);
+  });
+});
