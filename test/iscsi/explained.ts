@@ -13,7 +13,8 @@ export const FAILURES: Explained = {
     'read as zeroes has to write any other content (SBC-3 5.40); the same test of WRITE SAME(16) ' +
     'sends zeroes, and is passed',
   'iSCSITMF.LUNResetSimpleAsync':
-    'no target can pass it: it asserts that the answer has come before it reads the connection',
+    'no target can pass it in the first run of a process: it asserts that the answer has come ' +
+    'before it sends the reset or reads the connection (docs/iser.md)',
   'iSCSIdatasn.iSCSIDataSnInvalid':
     'the first wrong DataSN ends the session (recovery level 0); the program logs in again, ' +
     'sends its third write as immediate data, which has no DataSN, and expects that to fail',

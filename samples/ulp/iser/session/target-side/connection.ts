@@ -63,6 +63,8 @@ interface Session {
   readonly tasks: TaskSet;
   readonly text: TextExchange;
   readonly keepAlive: KeepAlive;
+  /** Task management functions in progress; a logout is answered behind them. */
+  readonly functions: Set<Promise<void>>;
   sendDataSegmentLength: number;
   /** The device server has been told of the end. */
   nexusLost: Promise<void> | undefined;
@@ -292,6 +294,7 @@ export class TargetConnection {
       window,
       sendDataSegmentLength: negotiated.sendDataSegmentLength,
       nexusLost: undefined,
+      functions: new Set(),
       tasks: new TaskSet({
         ...{ initiatorPort, mover, responder, negotiated, device: options.device },
         maxImmediate: MAX_IMMEDIATE,
@@ -367,10 +370,7 @@ export class TargetConnection {
         case 'textRequest':
           return this.onText(pdu);
         case 'taskManagementRequest':
-          this.onTaskManagement(pdu).catch((error: unknown) =>
-            this.fail(error, 'task management failed'),
-          );
-          return;
+          return this.onTaskManagement(pdu);
         case 'logoutRequest':
           return this.onLogout(pdu);
       }
@@ -405,7 +405,15 @@ export class TargetConnection {
     this.responder.send('textResponse', { ...values, final: isFinal, continue: continues }, data);
   }
 
-  private async onTaskManagement(pdu: PduOf<'taskManagementRequest'>): Promise<void> {
+  private onTaskManagement(pdu: PduOf<'taskManagementRequest'>): void {
+    const { functions } = this.session as Session;
+    const answered = this.manage(pdu)
+      .catch((error: unknown) => this.fail(error, 'task management failed'))
+      .finally(() => functions.delete(answered));
+    functions.add(answered);
+  }
+
+  private async manage(pdu: PduOf<'taskManagementRequest'>): Promise<void> {
     const { tasks, window, initiatorPort } = this.session as Session;
     const { device } = this.parts.target.options;
     const { header } = pdu;
@@ -427,7 +435,7 @@ export class TargetConnection {
     };
     const response = await manage(request, { initiatorPort, device, tasks, skip });
     if (hasCmdSn) window.open();
-    if (!this.isInFullFeaturePhase) return;
+    if (this.isOver) return;
     this.responder.send('taskManagementResponse', { initiatorTaskTag, response });
   }
 
@@ -449,6 +457,8 @@ export class TargetConnection {
     this.setTimeout(FAREWELL_TIMEOUT_MS, 'logged out', true);
     const session = this.session as Session;
     await session.tasks.close(new Error('logout'));
+    // What was asked for before the logout is answered before it.
+    await Promise.all(session.functions);
     // An initiator that has its answer may come again before the transport has ended.
     await this.loseNexus(session);
     if (this.state !== 'IN_LOGOUT') return;

@@ -434,6 +434,35 @@ describe('iSER target: the end of a session', () => {
     assert.equal(peer.scene.time.pending, 0);
   });
 
+  it('answers a reset that came in front of a logout, and then the logout', async () => {
+    const peer = await loggedIn();
+    let complete = (): void => undefined;
+    peer.scene.disk.manage = () =>
+      new Promise((resolve) => (complete = () => resolve('FUNCTION COMPLETE')));
+    const reset = { function: TASK_FUNCTION.LOGICAL_UNIT_RESET, initiatorTaskTag: 3 };
+    peer.send('taskManagementRequest', { ...reset, immediate: true, cmdSn: 7 });
+    peer.send('logoutRequest', logout);
+    await settle();
+    assert.equal(peer.connection.state, 'IN_LOGOUT');
+    assert.equal(peer.sent.length, 1);
+    complete();
+    await settle();
+    const types = peer.sent.slice(1).map(({ type }) => type);
+    assert.deepEqual(types, ['taskManagementResponse', 'logoutResponse']);
+  });
+
+  it('does not wait for a function that does not end', async () => {
+    const peer = await loggedIn();
+    peer.scene.disk.manage = () => new Promise(() => {});
+    const reset = { function: TASK_FUNCTION.LOGICAL_UNIT_RESET, initiatorTaskTag: 3 };
+    peer.send('taskManagementRequest', { ...reset, immediate: true, cmdSn: 7 });
+    peer.send('logoutRequest', logout);
+    await settle();
+    peer.scene.time.pass(5000);
+    assert.equal(peer.wire.isTerminated, true);
+    assert.equal((await peer.connection.ended).isOrderly, true);
+  });
+
   it('ends a connection whose initiator has logged out and stays', async () => {
     const peer = await loggedIn();
     peer.send('logoutRequest', logout);
