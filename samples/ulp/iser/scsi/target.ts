@@ -63,8 +63,7 @@ export class ScsiTarget implements ScsiDevice {
       });
       return answer(task, ScsiStatus.GOOD);
     } catch (error) {
-      const isAnswered = entry?.isAbortedByOther === true && unit.modePages.answersAborted;
-      return failure(task, error, unit, isAnswered);
+      return failure(task, error, unit, entry?.isAbortedByOther);
     }
   }
 
@@ -137,18 +136,12 @@ async function manageUnit(
   by: string,
 ): Promise<void> {
   switch (what) {
+    // Each nexus has a task set of its own (TST), which both are about.
     case 'ABORT TASK SET':
-      await unit.tasks.abort(by, (nexus) => nexus === by);
-      return;
-    case 'CLEAR TASK SET': {
-      const nexuses = await unit.tasks.abort(by, () => true);
-      for (const nexus of nexuses) {
-        if (nexus !== by) unit.attentions.raise(nexus, 'COMMANDS_CLEARED_BY_ANOTHER_INITIATOR');
-      }
-      return;
-    }
+    case 'CLEAR TASK SET':
+      return unit.tasks.abort(by, (nexus) => nexus === by);
     case 'LOGICAL UNIT RESET':
-      await unit.reset(by);
+      return unit.reset(by);
   }
 }
 
@@ -156,15 +149,15 @@ function answer(exchange: Exchange, status: ScsiStatus, sense = NO_SENSE): ScsiR
   return { status, sense, residual: exchange.residual, isAborted: false };
 }
 
-/** @param answersAborted whether the initiator is told that its task was aborted */
+/** @param isAbortedByOther the initiator is told that its task was aborted (TAS) */
 function failure(
   exchange: Exchange,
   error: unknown,
   unit?: LogicalUnit,
-  answersAborted = false,
+  isAbortedByOther = false,
 ): ScsiResult {
   if (error instanceof TaskAborted) {
-    return { ...answer(exchange, ScsiStatus.TASK_ABORTED), isAborted: !answersAborted };
+    return { ...answer(exchange, ScsiStatus.TASK_ABORTED), isAborted: !isAbortedByOther };
   }
   const known = error instanceof BlockError ? fromBlockError(error) : error;
   if (known instanceof ScsiError) return answer(exchange, known.status, senseOf(known, unit));

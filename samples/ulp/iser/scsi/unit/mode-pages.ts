@@ -26,18 +26,18 @@ const PAGES: readonly {
     defaults: '08 12 04 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00',
     changeable: '08 12 04 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00',
   },
-  // Control (SPC-4 7.5.8): D_SENSE byte 2 bit 2, unrestricted reordering byte 3, SWP byte 4 bit 3,
-  // TAS byte 5 bit 6, busy timeout unlimited.
+  // Control (SPC-4 7.5.8): TST 001b, a task set for each nexus, byte 2 bits 5 to 7; D_SENSE byte 2
+  // bit 2; unrestricted reordering byte 3; SWP byte 4 bit 3; TAS byte 5 bit 6, as Linux's target
+  // has it; busy timeout unlimited.
   {
     code: 0x0a,
-    defaults: '0a 0a 00 10 00 00 00 00 ff ff 00 00',
-    changeable: '0a 0a 04 00 08 40 00 00 00 00 00 00',
+    defaults: '0a 0a 20 10 00 40 00 00 ff ff 00 00',
+    changeable: '0a 0a 04 00 08 00 00 00 00 00 00 00',
   },
 ];
 
 const D_SENSE = { code: 0x0a, byte: 2, mask: 0x04 } as const;
 const SWP = { code: 0x0a, byte: 4, mask: 0x08 } as const;
-const TAS = { code: 0x0a, byte: 5, mask: 0x40 } as const;
 const WCE = { code: 0x08, byte: 2, mask: 0x04 } as const;
 
 export class ModePages {
@@ -89,11 +89,6 @@ export class ModePages {
 
   get isWriteProtected(): boolean {
     return this.bit(SWP);
-  }
-
-  /** Commands that another nexus aborts are answered with TASK ABORTED. */
-  get answersAborted(): boolean {
-    return this.bit(TAS);
   }
 
   /** Writes may be answered before they are durable. */

@@ -8,11 +8,11 @@ export const MAX_TASKS = 4096;
 /** A command that was entered. */
 export interface TaskEntry {
   readonly command: ScsiCommand;
-  /** Aborted by a function of another nexus, which TAS may have answered. */
+  /** Aborted by another nexus: its initiator is told so (SAM-5 5.6, TAS). */
   isAbortedByOther: boolean;
 }
 
-/** Which of the commands before it a command waits for (SAM-5 8.6). */
+/** Which of the commands of its nexus before it a command waits for (SAM-5 8.6, TST 001b). */
 const WAITS_FOR: Readonly<Record<TaskAttribute, readonly TaskAttribute[]>> = {
   SIMPLE: ['ORDERED', 'HEAD OF QUEUE'],
   ORDERED: ['SIMPLE', 'ORDERED', 'HEAD OF QUEUE'],
@@ -65,7 +65,9 @@ export class TaskSet {
     try {
       const waitsFor = WAITS_FOR[command.attribute];
       for (const older of before) {
-        if (waitsFor.includes(older.command.attribute)) await older.ended;
+        const { initiatorPort, attribute } = older.command;
+        const isOwn = initiatorPort === command.initiatorPort;
+        if (isOwn && waitsFor.includes(attribute)) await older.ended;
       }
       return await work(entry);
     } finally {
@@ -75,19 +77,16 @@ export class TaskSet {
     }
   }
 
-  /** Aborts commands and waits until they have ended. @returns the nexuses that they came from */
-  async abort(by: string, concerns: (nexus: string) => boolean): Promise<ReadonlySet<string>> {
-    const nexuses = new Set<string>();
+  /** Aborts commands, and resolves when they have ended. */
+  async abort(by: string, concerns: (nexus: string) => boolean): Promise<void> {
     const ends: Promise<void>[] = [];
     for (const entry of this.entries) {
       const nexus = entry.command.initiatorPort;
       if (!concerns(nexus)) continue;
-      nexuses.add(nexus);
       entry.isAbortedByOther = nexus !== by;
       entry.command.abort.abort();
       ends.push(entry.ended);
     }
     await Promise.all(ends);
-    return nexuses;
   }
 }

@@ -206,7 +206,7 @@ describe('SCSI: WRITE SAME', () => {
 });
 
 describe('SCSI: mode pages', () => {
-  const CONTROL = '0a 0a 00 10 00 00 00 00 ff ff 00 00';
+  const CONTROL = '0a 0a 20 10 00 40 00 00 ff ff 00 00';
 
   it('are told alone and all together, as they are, may be and began', async () => {
     const scene = new Scene();
@@ -217,7 +217,7 @@ describe('SCSI: mode pages', () => {
     assert.deepEqual(control.subarray(4), Buffer.from(cdb(CONTROL)));
     assert.deepEqual(all.subarray(-12), control.subarray(4));
     const changeable = await scene.good('1a 08 4a 00 ff 00');
-    assert.equal(Buffer.from(changeable.subarray(4)).toString('hex'), '0a0a04000840000000000000');
+    assert.equal(Buffer.from(changeable.subarray(4)).toString('hex'), '0a0a04000800000000000000');
     const ten = Buffer.from(await scene.good('5a 00 0a 00 00 00 00 00 ff 00'));
     assert.equal(ten.readUInt16BE(0), ten.length - 2);
     assert.equal(ten.subarray(6, 16).toString('hex'), '00080000080000000200');
@@ -231,7 +231,7 @@ describe('SCSI: mode pages', () => {
 
   it('are changed where they may be, and others are told', async () => {
     const scene = new Scene();
-    const list = cdb(`00 00 00 00 ${CONTROL.replace('10 00', '10 08')}`);
+    const list = cdb(`00 00 00 00 ${CONTROL.replace('20 10 00', '20 10 08')}`);
     await scene.good('15 10 00 00 10 00', { out: list });
     assert.equal(await scene.refused(cdb16(0x8a, 0, 1), { out: block(1) }), '07/27/02');
     assert.equal((await scene.good('1a 08 0a 00 ff 00'))[2], 0x90);

@@ -165,7 +165,7 @@ export async function sendHostileCommands(seed: number, commands: number): Promi
   return { commands, good, keys, changes };
 }
 
-function hostileCdb(random: () => number): Uint8Array {
+export function hostileCdb(random: () => number): Uint8Array {
   const below = (limit: number): number => Math.floor(random() * limit);
   if (below(8) === 0) return Uint8Array.from({ length: 16 }, () => below(256));
   const { opcode, serviceAction, usage } = COMMANDS[below(COMMANDS.length)]!;

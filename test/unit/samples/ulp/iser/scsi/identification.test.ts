@@ -124,7 +124,7 @@ describe('SCSI: sense', () => {
   it('is of the format that the control page says', async () => {
     const scene = new Scene();
     const select = cdb('15 10 00 00 10 00');
-    const list = cdb('00 00 00 00 0a 0a 04 10 00 00 00 00 ff ff 00 00');
+    const list = cdb('00 00 00 00 0a 0a 24 10 00 40 00 00 ff ff 00 00');
     await scene.good(select, { out: list });
     const { result } = await scene.run(cdb16(0x88, -1n, 1));
     assert.equal(result.sense[0], 0x72);

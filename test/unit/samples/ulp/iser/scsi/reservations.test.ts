@@ -1,6 +1,7 @@
 // Persistent reservations and RESERVE(6): who may do what, who loses what, who is told.
 
 import assert from 'node:assert/strict';
+import { ScsiStatus } from '../../../../../../samples/ulp/iser/scsi/index.js';
 import { cdb, cdb16, INITIATOR, OTHER, Scene } from './scene.js';
 
 const THIRD = 'iqn.2026-01.example:three,i,0x00023d000003';
@@ -268,8 +269,9 @@ describe('SCSI: persistent reservations, service actions', () => {
       push: () => assert.fail('there is no data-in'),
       abort: new AbortController(),
     });
-    assert.equal((await preempting).status, 0);
-    assert.equal((await held).isAborted, true);
+    assert.equal((await preempting).status, ScsiStatus.GOOD);
+    const { status, isAborted } = await held;
+    assert.deepEqual([status, isAborted], [ScsiStatus.TASK_ABORTED, false], 'and it is told');
   });
 
   it('move the reservation to another port, which the TransportID names', async () => {

@@ -76,6 +76,19 @@ describe('SCSI: task attributes', () => {
     assert.deepEqual(started, [true, false, true, false]);
   });
 
+  it('concern the commands of their nexus alone', async () => {
+    const scene = new Scene({ chunks: 8 });
+    const others = (['ORDERED', 'HEAD OF QUEUE'] as const).map(
+      (attribute) => new HeldWrite(scene, OTHER, attribute),
+    );
+    await settled();
+    for (const attribute of ['SIMPLE', 'ORDERED'] as const) {
+      const own = new HeldWrite(scene, INITIATOR, attribute);
+      assert.equal((await own.finish()).status, ScsiStatus.GOOD);
+    }
+    for (const each of others) assert.equal((await each.finish()).status, ScsiStatus.GOOD);
+  });
+
   it('know no ACA', async () => {
     const scene = new Scene();
     assert.equal(await scene.refused(READY, { attribute: 'ACA' }), '05/49/00');
@@ -141,56 +154,33 @@ describe('SCSI: task management', () => {
     await held.finish();
   });
 
-  it('ABORT TASK SET is for the own commands', async () => {
-    const scene = new Scene();
-    const own = new HeldWrite(scene);
-    const others = new HeldWrite(scene, OTHER);
-    await settled();
-    const answer = await scene.target.manage('ABORT TASK SET', INITIATOR, LUN_0);
-    assert.equal(answer, 'FUNCTION COMPLETE');
-    assert.equal((await own.result).isAborted, true);
-    assert.equal((await others.finish()).status, ScsiStatus.GOOD);
-    await scene.good(READY, { from: OTHER });
-  });
-
-  it('CLEAR TASK SET is for all, and tells those whose commands are gone', async () => {
-    const scene = new Scene();
-    const own = new HeldWrite(scene);
-    const others = new HeldWrite(scene, OTHER);
-    await settled();
-    await scene.target.manage('CLEAR TASK SET', INITIATOR, LUN_0);
-    assert.equal((await own.result).isAborted, true);
-    assert.equal((await others.result).isAborted, true);
-    await scene.good(READY);
-    assert.equal(await scene.refused(READY, { from: OTHER }), '06/2f/00');
-    await scene.good(READY, { from: OTHER });
-  });
-
-  it('answers what another has aborted, when the control page says so (TAS)', async () => {
-    const scene = new Scene();
-    const list = cdb('00 00 00 00 0a 0a 00 10 00 40 00 00 ff ff 00 00');
-    await scene.good('15 10 00 00 10 00', { out: list });
-    await scene.refused(READY, { from: OTHER });
-    const others = new HeldWrite(scene, OTHER);
-    const own = new HeldWrite(scene);
-    await settled();
-    await scene.target.manage('CLEAR TASK SET', INITIATOR, LUN_0);
-    const { status, isAborted } = await others.result;
-    assert.deepEqual([status, isAborted], [ScsiStatus.TASK_ABORTED, false]);
-    assert.equal((await own.result).isAborted, true);
-  });
+  for (const what of ['ABORT TASK SET', 'CLEAR TASK SET'] as const) {
+    it(`${what} is for the commands of the nexus, which has a task set of its own`, async () => {
+      const scene = new Scene();
+      const own = new HeldWrite(scene);
+      const others = new HeldWrite(scene, OTHER);
+      await settled();
+      const answer = await scene.target.manage(what, INITIATOR, LUN_0);
+      assert.equal(answer, 'FUNCTION COMPLETE');
+      assert.equal((await own.result).isAborted, true);
+      assert.equal((await others.finish()).status, ScsiStatus.GOOD);
+      await scene.good(READY, { from: OTHER });
+    });
+  }
 
   for (const reset of ['LOGICAL UNIT RESET', 'TARGET WARM RESET', 'TARGET COLD RESET'] as const) {
-    it(`${reset} aborts all, takes changes back, and tells everybody`, async () => {
+    it(`${reset} aborts all, takes changes back, and tells the others`, async () => {
       const scene = new Scene();
       const held = [INITIATOR, OTHER].map((from) => new HeldWrite(scene, from));
       await settled();
       assert.ok(held.every(({ hasStarted }) => hasStarted));
-      scene.unit.modePages.set(0x0a, cdb('0a 0a 00 10 08 00 00 00 ff ff 00 00'));
+      scene.unit.modePages.set(0x0a, cdb('0a 0a 20 10 08 40 00 00 ff ff 00 00'));
       await scene.good('1b 00 00 00 00 00');
       const answer = await scene.target.manage(reset, INITIATOR, LUN_0);
       assert.equal(answer, 'FUNCTION COMPLETE');
-      for (const { result } of held) assert.equal((await result).isAborted, true);
+      const [own, others] = await Promise.all(held.map(({ result }) => result));
+      assert.deepEqual([own!.status, own!.isAborted], [ScsiStatus.TASK_ABORTED, true]);
+      assert.deepEqual([others!.status, others!.isAborted], [ScsiStatus.TASK_ABORTED, false]);
       for (const from of [INITIATOR, OTHER]) {
         assert.equal(await scene.refused(READY, { from }), '06/29/03');
         await scene.good(READY, { from });
