@@ -224,7 +224,11 @@ export class IserMover implements Datamover {
       alarm,
       timeoutMs: target.options.transferTimeoutMs,
       isPending: () => !this.requests.isIdle,
-      stalled: () => this.connection.stalled(),
+      stalled: () => {
+        this.connection.stalled();
+        // It does not take what would be waited for either.
+        this.end('the session has ended');
+      },
     });
     this.ep.state$.subscribe({ complete: () => this.end('its adapter has been closed') });
     target.enter(this.connection);
