@@ -134,9 +134,10 @@ export class IscsiTarget {
   listenIser(ia: Ia, port: number = ISCSI_PORT): Portal {
     this.checkOpen();
     const { node: target, alarm, onNote } = this;
-    const { memory } = this.pool;
+    const { memory, chunkBytes } = this.pool;
     const name = `${bracketed(ia.address)}:${port}`;
-    const portal = new IserPortal({ target, ia, port, name, memory, alarm, onNote });
+    const how = { target, ia, port, name, memory, chunkBytes, alarm, onNote };
+    const portal = new IserPortal(how);
     this.portals.add(portal);
     return portal;
   }

@@ -69,7 +69,7 @@ export async function openDisk(options: OpenDiskOptions): Promise<Disk> {
   const keeper = new SessionKeeper(opened.options);
   try {
     await keeper.start(signal);
-    return await Disk.describe(keeper, lunBytes, timeoutMs, opened.free);
+    return await Disk.describe(keeper, lunBytes, timeoutMs, opened);
   } catch (error) {
     await keeper.close();
     await opened.free();
@@ -83,7 +83,7 @@ export class Disk {
     keeper: SessionKeeper,
     lun: Uint8Array,
     timeoutMs: number,
-    free: Opened['free'],
+    { free, maxTransferBytes }: Opened,
   ): Promise<Disk> {
     const run = async (command: commands.DiskCommand): Promise<Answer> => {
       const answer = await keeper.execute(command);
@@ -93,7 +93,7 @@ export class Disk {
     const names = await readNames(run, lun, timeoutMs);
     await run(commands.ready(lun, { timeoutMs }));
     const size = await readCapacity(run, lun, timeoutMs);
-    const limits = await readLimits(run, lun, size.blockBytes, timeoutMs);
+    const limits = await readLimits(run, lun, size.blockBytes, maxTransferBytes, timeoutMs);
     const modes = await readModes(run, lun, timeoutMs);
     const description: DiskDescription = { ...names, ...size, ...limits, ...modes };
     return new Disk(keeper, lun, timeoutMs, free, description);
@@ -327,6 +327,7 @@ async function readLimits(
   run: Run,
   lun: Uint8Array,
   blockBytes: number,
+  maxTransferBytes: number,
   timeoutMs: number,
 ): Promise<Pick<DiskDescription, 'maxTransferBytes' | 'maxUnmapBlocks' | 'maxCompareBlocks'>> {
   const data = new Uint8Array(blockLimitsPage.lengthBytes);
@@ -337,8 +338,8 @@ async function readLimits(
     await run(commands.identify(lun, BLOCK_LIMITS_PAGE, data, { timeoutMs }));
   }
   const page = blockLimitsPage.view(data);
-  const stated = page.maxTransferBlocks * blockBytes;
-  const most = stated === 0 ? MAX_TRANSFER_BYTES : Math.min(stated, MAX_TRANSFER_BYTES);
+  const stated = page.maxTransferBlocks * blockBytes || Infinity;
+  const most = Math.min(stated, maxTransferBytes, MAX_TRANSFER_BYTES);
   return {
     maxTransferBytes: Math.max(blockBytes, most - (most % blockBytes)),
     maxUnmapBlocks: page.maxUnmapBlocks,

@@ -68,6 +68,8 @@ export interface PortalOptions {
 /** What a keeper is made of, and what has to go with it. */
 export interface Opened {
   readonly options: KeeperOptions;
+  /** Bytes that one command moves at most. */
+  readonly maxTransferBytes: number;
   /** Adapter and memory, unless they are the caller's. */
   readonly free: () => Promise<void>;
 }
@@ -106,7 +108,7 @@ export async function prepare(
     },
     initialCmdSn: randomInt(2 ** 32),
   };
-  const { makeMover, free } =
+  const { makeMover, ...rest } =
     transport === 'tcp'
       ? overTcp(wishes)
       : await overIser(given, { wishes, tasks: isNormal ? maxTasks : 8, times });
@@ -117,17 +119,19 @@ export async function prepare(
     ...(reconnect !== undefined && { reconnect }),
     ...(notice !== undefined && { notice }),
   };
-  return { options, free };
+  return { options, ...rest };
 }
 
 interface Transport {
   readonly makeMover: MakeMover;
-  readonly free: () => Promise<void>;
+  readonly maxTransferBytes: Opened['maxTransferBytes'];
+  readonly free: Opened['free'];
 }
 
 function overTcp(wishes: Wishes): Transport {
   return {
     makeMover: (portal, host) => new TcpInitiatorMover(portal, host, wishes.recvDataSegment),
+    maxTransferBytes: Infinity,
     free: async () => undefined,
   };
 }
@@ -146,6 +150,7 @@ async function overIser(
   };
   return {
     makeMover: (portal, host) => new IserInitiatorMover(portal, host, memory, limits),
+    maxTransferBytes: memory.maxBufferBytes,
     free: async () => {
       memory.close();
       if (given === undefined) await ia.close();

@@ -34,6 +34,7 @@ import {
   readTargetPdu,
   WireError,
 } from '../../wire/index.js';
+import { allOrNone } from '../all-or-none.js';
 import { type Access, type Opened, RegionAccess, WindowAccess } from './access.js';
 import type { InitiatorMemory } from './memory.js';
 import type { InitiatorMover, MoverHost, Portal } from './mover.js';
@@ -150,23 +151,30 @@ export class IserInitiatorMover implements InitiatorMover {
     const fullReceives = tasks + UNEXPECTED_RECEIVES;
     const maxRecvDtos = LOGIN_RECEIVES + fullReceives;
     const maxRequestDtos = sendSlots + (hasWindows ? 4 * tasks : 0);
-    this.evd = ia.createEvd({
-      qlen: maxRecvDtos + maxRequestDtos + EVENTS,
-      streams: EvdFlags.CONNECTION | EvdFlags.DTO | EvdFlags.RMR_BIND,
-      policy: 'NOTIFY',
-      handler: () => this.drain(),
-    });
-    const evds = { recvEvd: this.evd, requestEvd: this.evd, connectEvd: this.evd };
-    // RDMA Reads that the target may have open are left at their default: LIO takes the number of
-    // the request, and without one it would never fetch the data of a write.
-    this.ep = ia.createEndpoint({ pz, ...evds, attributes: { maxRecvDtos, maxRequestDtos } });
-    this.access = hasWindows ? new WindowAccess(ia, pz, this.ep) : new RegionAccess();
-    this.sendMemory = ia.allocate(sendSlots * sendBytes, { pz });
-    this.sends = new SendRing(this.sendMemory, sendSlots, sendBytes);
     const loginBytes = ISER_MIN_PDU_BYTES + LOGIN_SEGMENT_BYTES;
     const fullBytes = ISER_MIN_PDU_BYTES + recvDataSegment;
     const loginTotal = LOGIN_RECEIVES * loginBytes;
-    this.receiveMemory = ia.allocate(loginTotal + fullReceives * fullBytes, { pz });
+    const receiveBytes = loginTotal + fullReceives * fullBytes;
+    [this.sendMemory, this.receiveMemory, this.evd, this.ep] = allOrNone((keep) => {
+      const sendMemory = keep(ia.allocate(sendSlots * sendBytes, { pz }));
+      const receiveMemory = keep(ia.allocate(receiveBytes, { pz }));
+      const evd = keep(
+        ia.createEvd({
+          qlen: maxRecvDtos + maxRequestDtos + EVENTS,
+          streams: EvdFlags.CONNECTION | EvdFlags.DTO | EvdFlags.RMR_BIND,
+          policy: 'NOTIFY',
+          handler: () => this.drain(),
+        }),
+      );
+      const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
+      // RDMA Reads that the target may have open are left at their default: LIO takes the number of
+      // the request, and without one it would never fetch the data of a write.
+      const attributes = { maxRecvDtos, maxRequestDtos };
+      const ep = ia.createEndpoint({ pz, ...evds, attributes });
+      return [sendMemory, receiveMemory, evd, ep];
+    });
+    this.access = hasWindows ? new WindowAccess(ia, pz, this.ep) : new RegionAccess();
+    this.sends = new SendRing(this.sendMemory, sendSlots, sendBytes);
     this.addReceives(LOGIN_RECEIVES, loginBytes, 0);
     this.postReceives(0);
     this.addReceives(fullReceives, fullBytes, loginTotal);

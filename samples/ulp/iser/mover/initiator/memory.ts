@@ -14,10 +14,13 @@ export class InitiatorMemory {
   private readonly free = new Map<number, Lmr[]>();
   private readonly own = new WeakMap<ArrayBufferLike, Lmr>();
   private readonly all: Lmr[] = [];
+  /** The longest buffer that the device has. */
+  readonly maxBufferBytes: number;
 
   /** @throws DatError as `ia.createPz` */
   constructor(readonly ia: Ia) {
     this.pz = ia.createPz();
+    this.maxBufferBytes = 2 ** Math.floor(Math.log2(ia.query().ia.maxLmrBlockSize));
   }
 
   /**

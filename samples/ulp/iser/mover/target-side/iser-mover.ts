@@ -41,6 +41,7 @@ import {
   readIserMessage,
   WireError,
 } from '../../wire/index.js';
+import { allOrNone } from '../all-or-none.js';
 import { EventDrain } from './event-drain.js';
 import { COPIED_BYTES, type RegisteredMemory, SEND_BYTES } from './registered-memory.js';
 
@@ -187,6 +188,7 @@ export class IserMover implements Datamover {
   private readonly watch: StallWatch;
   private readonly area: Lmr;
   private readonly receives: LmrSegment[];
+  private readonly maxRdmaBytes: number;
   private hasEnded = false;
   private isTerminating = false;
   private cancelLinger: (() => void) | undefined = undefined;
@@ -197,16 +199,19 @@ export class IserMover implements Datamover {
     const { ia, memory, receives, target, alarm, portal } = parts;
     const { pz } = memory;
     this.freed = new Promise((resolve) => (this.resolveFreed = resolve));
-    this.evd = ia.createEvd({ qlen: receives + REQUESTS + CONNECTION_EVENTS });
     const attributes = {
       maxRecvDtos: receives,
       maxRequestDtos: REQUESTS,
       keepAliveMs: KEEP_ALIVE_MS,
       transport: { rnrRetryCount: FOR_EVER },
     };
-    const evds = { recvEvd: this.evd, requestEvd: this.evd, connectEvd: this.evd };
-    this.ep = ia.createEndpoint({ pz, ...evds, attributes });
-    this.area = ia.allocate(receives * RECEIVE_BYTES, { pz });
+    [this.evd, this.ep, this.area] = allOrNone((keep) => {
+      const evd = keep(ia.createEvd({ qlen: receives + REQUESTS + CONNECTION_EVENTS }));
+      const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
+      const ep = keep(ia.createEndpoint({ pz, ...evds, attributes }));
+      return [evd, ep, ia.allocate(receives * RECEIVE_BYTES, { pz })];
+    });
+    this.maxRdmaBytes = ia.query().ia.maxRdmaSize;
     this.receives = Array.from({ length: receives }, (_, at) =>
       this.area.segment(at * RECEIVE_BYTES, RECEIVE_BYTES),
     );
@@ -290,10 +295,13 @@ export class IserMover implements Datamover {
     if (segment === undefined) throw new RangeError('data-out is not in registered memory');
     // The device may write `into` until the request has completed, also when the task is aborted.
     await new Promise<void>((resolve, reject) => {
-      this.requests.post(
-        (cookie) => this.ep.postRdmaRead(segment, cookie, remote),
-        (error) => (error ? reject(error) : resolve()),
-        true,
+      const done: Completed = (error) => (error ? reject(error) : resolve());
+      this.inPieces(segment, remote, done, (part, from, completed, isAwaited) =>
+        this.requests.post(
+          (cookie, isTold) => this.ep.postRdmaRead(part, cookie, from, flagsOf(isTold)),
+          completed,
+          isAwaited,
+        ),
       );
     });
     signal.throwIfAborted();
@@ -393,7 +401,7 @@ export class IserMover implements Datamover {
     const { ep } = this;
     this.requests.post(
       (cookie, isTold) => {
-        const flags = isTold ? DEFAULT : SUPPRESS;
+        const flags = flagsOf(isTold);
         if (stag === undefined) ep.postSend(segment, cookie, flags);
         else ep.postSendWithInvalidate(segment, cookie, stag, flags);
       },
@@ -408,12 +416,34 @@ export class IserMover implements Datamover {
     completed: Completed,
     isAwaited: boolean,
   ): void {
-    this.requests.post(
-      (cookie, isTold) =>
-        this.ep.postRdmaWrite(segment, cookie, remote, isTold ? DEFAULT : SUPPRESS),
-      completed,
-      isAwaited,
+    this.inPieces(segment, remote, completed, (part, to, done, isLast) =>
+      this.requests.post(
+        (cookie, isTold) => this.ep.postRdmaWrite(part, cookie, to, flagsOf(isTold)),
+        done,
+        isAwaited && isLast,
+      ),
     );
+  }
+
+  /**
+   * Posts a transfer in pieces that the device moves at a time. Requests complete in order, and
+   * what fails ends the connection: the last one tells of all.
+   */
+  private inPieces(
+    segment: LmrSegment,
+    remote: Remote,
+    completed: Completed,
+    post: (segment: LmrSegment, remote: Remote, completed: Completed, isLast: boolean) => void,
+  ): void {
+    const { lmr, offsetBytes, lengthBytes } = segment;
+    const { maxRdmaBytes } = this;
+    if (lengthBytes <= maxRdmaBytes) return post(segment, remote, completed, true);
+    for (let at = 0; at < lengthBytes; at += maxRdmaBytes) {
+      const isLast = at + maxRdmaBytes >= lengthBytes;
+      const part = lmr.segment(offsetBytes + at, Math.min(maxRdmaBytes, lengthBytes - at));
+      const there = { ...remote, address: remote.address + BigInt(at) };
+      post(part, there, isLast ? completed : () => undefined, isLast);
+    }
   }
 
   /** What the response to this command invalidates: its read STag, else its write STag. */
@@ -481,6 +511,10 @@ export class IserMover implements Datamover {
 
 /** Receives are posted before an initiator may send; a late one is waited for. */
 const FOR_EVER = 7;
+
+function flagsOf(isTold: boolean): number {
+  return isTold ? DEFAULT : SUPPRESS;
+}
 
 interface Remote {
   readonly address: bigint;

@@ -16,6 +16,8 @@ export interface IserPortalParts {
   readonly name: string;
   /** What the disk's bytes are in while they are moved. */
   readonly memory: Uint8Array;
+  /** Bytes of it that a command is lent at a time. */
+  readonly chunkBytes: number;
   readonly alarm: SetAlarm;
   /** A connection came to nothing, or a request was refused: a sentence for people. */
   readonly onNote: (note: string) => void;
@@ -35,9 +37,9 @@ export class IserPortal {
 
   /** @throws DatError DAT_CONN_QUAL_IN_USE; what creating memory and dispatchers gives */
   constructor(private readonly parts: IserPortalParts) {
-    const { ia, port, name, memory, target } = parts;
+    const { ia, port, name, memory, chunkBytes, target } = parts;
     this.name = name;
-    this.memory = new RegisteredMemory(ia, memory);
+    this.memory = new RegisteredMemory(ia, memory, chunkBytes);
     this.evd = ia.createEvd({ qlen: BACKLOG });
     try {
       this.psp = ia.createPsp({ connQual: port, evd: this.evd });

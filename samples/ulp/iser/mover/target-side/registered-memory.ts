@@ -1,6 +1,7 @@
 /** Memory of one adapter that an iSER target moves data with: the pool of the disk, and sends. */
 import type { Ia, Lmr, LmrSegment, Pz } from 'dapl';
 import { BufferPool } from 'dapl/flow';
+import { allOrNone } from '../all-or-none.js';
 
 /** iSER header, basic header and the longest data segment of a control PDU. */
 export const SEND_BYTES = 28 + 48 + 8192;
@@ -11,32 +12,49 @@ export class RegisteredMemory {
   readonly pz: Pz;
   readonly sends: BufferPool;
   readonly copies: BufferPool;
-  private readonly region: Lmr;
+  /** Of equal length but for the last one, as long as the device has them. No chunk is in two. */
+  private readonly regions: readonly Lmr[];
+  private readonly regionBytes: number;
 
-  /** @param memory what the disk's bytes are in while they are moved */
+  /**
+   * @param memory what the disk's bytes are in while they are moved
+   * @param chunkBytes of each transfer, at most
+   * @throws DatError as `ia.createLmr`
+   */
   constructor(
     ia: Ia,
     private readonly memory: Uint8Array,
+    chunkBytes: number,
   ) {
-    this.pz = ia.createPz();
-    this.region = ia.createLmr(memory, { pz: this.pz });
+    const most = ia.query().ia.maxLmrBlockSize;
+    const regionBytes = Math.max(chunkBytes, most - (most % chunkBytes));
+    this.regionBytes = regionBytes;
+    const count = Math.ceil(memory.length / regionBytes);
+    [this.pz, this.regions] = allOrNone((keep) => {
+      const pz = keep(ia.createPz());
+      const regionAt = (at: number): Lmr =>
+        keep(ia.createLmr(memory.subarray(at, at + regionBytes), { pz }));
+      return [pz, Array.from({ length: count }, (_, i) => regionAt(i * regionBytes))];
+    });
     this.sends = new BufferPool({ pz: this.pz, bufferBytes: SEND_BYTES });
     this.copies = new BufferPool({ pz: this.pz, bufferBytes: COPIED_BYTES });
   }
 
   /** The segment of these bytes, if they are a part of the registered memory. */
   find(bytes: Uint8Array): LmrSegment | undefined {
-    const { memory, region } = this;
+    const { memory, regionBytes } = this;
     const offset = bytes.byteOffset - memory.byteOffset;
     const isInside =
       bytes.buffer === memory.buffer && offset >= 0 && offset + bytes.length <= memory.length;
-    return isInside ? region.segment(offset, bytes.length) : undefined;
+    if (!isInside) return undefined;
+    const region = this.regions[Math.floor(offset / regionBytes)];
+    return region?.segment(offset % regionBytes, bytes.length);
   }
 
   /** Gives all of it back; what was posted must have completed. */
   free(): void {
     for (const pool of [this.sends, this.copies]) pool.close();
     // An adapter that is closed has freed them.
-    for (const each of [this.region, this.pz]) each[Symbol.dispose]();
+    for (const each of [...this.regions, this.pz]) each[Symbol.dispose]();
   }
 }
