@@ -32,7 +32,7 @@ export class Lab {
   readonly host: Host;
   private readonly all: Guest[] = [];
   private readonly lane: number;
-  private readonly bridge: string;
+  readonly bridge: string;
   private readonly kernel: Kernel;
   private made = 0;
   private netdevMtu: keyof typeof SNAP_BYTES = NETDEV_MTU_BYTES[4096];

@@ -14,6 +14,7 @@ import { iserTargetCases } from './iser-target.js';
 import { labCases } from './lab.js';
 import { leftoverCases } from './leftovers.js';
 import { lostMessageCases } from './lost-messages.js';
+import { lostPathCases } from './lost-paths.js';
 import { madCases, madRemovalCase } from './mad.js';
 import { operationsCases } from './operations.js';
 import { outageCases } from './outages.js';
@@ -71,6 +72,7 @@ export function allCases(lab: Lab, version: string): Case[] {
     ...differentialCases(lab, version),
     ...madCases(lab, version),
     ...lostMessageCases(lab, version),
+    ...lostPathCases(lab, version),
     ...cmCornerCases(lab, version),
     ...connectionCases(lab, version),
     ...sharedAddressCases(lab, version),

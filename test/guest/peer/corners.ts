@@ -1,4 +1,5 @@
 /** Our end of cm-peer.c: connections without data, and what becomes of them. */
+import { once } from 'node:events';
 import { runInNewContext } from 'node:vm';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
@@ -18,6 +19,8 @@ const SLACK_BYTES = 1 << 20;
 const TIME_WAIT_MS = 30_000;
 /** A peer that leaves at the same time gets its answer even where its packets are delayed. */
 const LINGER_MS = 1000;
+/** Retries that run out within a second. rdma_rxe takes 7 of them for "for ever". */
+const WATCHED = { ackTimeout: 14, retryCount: 3 };
 
 interface CornerOptions {
   readonly count: number;
@@ -169,6 +172,41 @@ async function connectAgain(ia: Ia, address: string, connQual: number): Promise<
   if (event.type === 'connection') process.stdout.write(`${textOf(event)}\n`);
 }
 
+/**
+ * Prints every event of one connection until SIGUSR2, also those behind its end; then it leaves.
+ * @param keepAliveMs 0: only the CM can tell of an end
+ */
+async function watch(ia: Ia, keepAliveMs: number, open: (ep: Ep) => Promise<void>): Promise<void> {
+  const leave = once(process, 'SIGUSR2');
+  const awake = setInterval(() => undefined, LINGER_MS);
+  const connectEvd = ia.createEvd({ qlen: 8 });
+  const attributes = { keepAliveMs, transport: WATCHED };
+  const ep = ia.createEndpoint({ pz: ia.createPz(), connectEvd, attributes });
+  const ended = new Promise<void>((resolve) => {
+    connectEvd.events$.subscribe((event) => {
+      if (event.type !== 'connection') return;
+      process.stdout.write(`${textOf(event)}\n`);
+      if (event.number !== DatEventNumber.ESTABLISHED) resolve();
+    });
+  });
+  await open(ep);
+  await leave;
+  if (ep.state === 'CONNECTED') ep.disconnect();
+  await ended;
+  await delay(LINGER_MS);
+  clearInterval(awake);
+}
+
+async function acceptOne(ia: Ia, ep: Ep): Promise<void> {
+  const requests = ia.createEvd({ qlen: 2 });
+  const psp = ia.createPsp({ connQual: CORNER_PORT, evd: requests });
+  process.stdout.write('listening\n');
+  const { event } = await requests.wait({ timeoutMs: STEP_TIMEOUT_MS });
+  if (event.type !== 'connection-request') throw new Error(`a ${event.type} event`);
+  event.cr.accept(ep);
+  psp.free();
+}
+
 function optionsOf([count, leave]: readonly string[]): CornerOptions {
   const isWord = leave === 'each' || leave === undefined;
   return { count: Number(count), leave: isWord ? leave : Number(leave) };
@@ -182,11 +220,17 @@ export const CORNER_CLIENTS: Readonly<Record<string, Verb>> = {
   'connect-text': (ia, address, [port]) => connectText(ia, address, Number(port)),
   'connect-in-sequence': (ia, address, [count]) =>
     connectInSequence(ia, address, CORNER_PORT, Number(count)),
+  'watch-connect': (ia, address, [keepAliveMs = 0]) =>
+    watch(ia, Number(keepAliveMs), async (ep) => {
+      ep.connect({ address, connQual: CORNER_PORT, timeoutMs: STEP_TIMEOUT_MS });
+    }),
 };
 
 export const CORNER_SERVERS: Readonly<Record<string, Verb>> = {
   hold: (ia, _, args) => hold(ia, CORNER_PORT, optionsOf(args)),
   'accept-in-sequence': (ia, _, [count]) => acceptInSequence(ia, CORNER_PORT, Number(count)),
+  'watch-accept': (ia, _, [keepAliveMs = 0]) =>
+    watch(ia, Number(keepAliveMs), (ep) => acceptOne(ia, ep)),
 };
 
 /** Connects once; what comes with the answer is a text. */

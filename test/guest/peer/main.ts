@@ -19,6 +19,8 @@
  *     connect-again <ip>               again when the peer says that the connection is stale
  *     hold <ip> <count> [each | <leave after ms>]
  *     accept-in-sequence <ip> <count>
+ *     watch-connect <ip> [keep-alive ms]   one connection without data until SIGUSR2, to
+ *     watch-accept <ip> [keep-alive ms]
  *     flood <ip>                       writes until the connection ends, and prints its last event
  *
  * In front of the verb, --exact-icrc: the ICRC is checked with the identification as it was;
