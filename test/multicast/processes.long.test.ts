@@ -89,6 +89,37 @@ describe('softroce: programs of one host in a multicast group', function () {
   });
 
   for (const port of ['native', 'dgram'] as const) {
+    it(`loopback false: own datagrams do not come back, others hear them: ${port}`, async () => {
+      const [quiet, from, other] = [newAddress(), newAddress(), newAddress()];
+      const program = await opened(quiet, port);
+      const sharing = await opened(from, 'shared');
+      const beside = await joined(from, 'shared');
+      const member = await joined(other, port);
+      for (const silent of [program, sharing]) await silent.ask(`join ${GROUP} no-loopback`);
+      await program.ask(`tell ${GROUP} 1`);
+      await assertHeard([sharing, beside, member], `1 from ${quiet}`);
+      await sharing.ask(`tell ${GROUP} 2`);
+      // It has heard nothing since, or that would come first.
+      await assertHeard([program, beside, member], `2 from ${from}`);
+      await member.ask(`tell ${GROUP} 3`);
+      await assertHeard([program, sharing, beside, member], `3 from ${other}`);
+    });
+
+    it(`sendOnly: it is heard, and hears nothing: ${port}`, async () => {
+      const [silent, other] = [newAddress(), newAddress()];
+      const program = await opened(silent, port);
+      const member = await joined(other, port);
+      await program.ask(`join ${GROUP} send-only`);
+      await member.ask(`tell ${GROUP} 1`);
+      await program.ask(`tell ${GROUP} 2`);
+      await assertHeard([member], `1 from ${other}`);
+      await assertHeard([member], `2 from ${silent}`);
+      await program.ask(`leave ${GROUP}`);
+      await program.ask(`join ${GROUP}`);
+      await member.ask(`tell ${GROUP} 3`);
+      await assertHeard([program], `3 from ${other}`);
+    });
+
     it(`a program out of files is told so, and hears the groups that it has: ${port}`, async () => {
       const limited = `ulimit -n ${FEW_FILES}; exec "$0" "$1"`;
       const command = ['/bin/sh', '-c', limited, process.execPath, PROGRAM];

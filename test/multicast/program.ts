@@ -2,7 +2,7 @@
  * A program in multicast groups, which does what each line of its input says, and answers:
  *
  *     open ADDRESS PORT WORDS the device and an endpoint; `shared`, `dgram`
- *     join GROUP              the endpoint joins
+ *     join GROUP WORDS        the endpoint joins; `no-loopback`, `send-only`
  *     fill FIRST COUNT        it joins FIRST and those that follow
  *     leave GROUP
  *     tell GROUP NUMBER       a datagram with the number
@@ -12,6 +12,7 @@
 import { createInterface } from 'node:readline';
 import { type Datagrams, datagrams } from '../../core/flow/index.js';
 import { type Ia, openIa, UdEp } from '../../core/index.js';
+import type { MulticastOptions } from '../../core/spi/index.js';
 import { softroce } from '../../providers/softroce/index.js';
 
 const RECEIVES = { buffers: 256, bufferBytes: 64 };
@@ -24,6 +25,10 @@ async function open(address: string, udpPort: number, words: readonly string[]):
   ia = await openIa(softroce({ addresses: [address], udpPort, shared, port }));
   member = await datagrams(ia, { receives: RECEIVES });
   return 'open';
+}
+
+function optionsOf(words: readonly string[]): MulticastOptions {
+  return { loopback: !words.includes('no-loopback'), sendOnly: words.includes('send-only') };
 }
 
 /** Joins until one fails. */
@@ -58,7 +63,7 @@ async function answer(line: string): Promise<string> {
     case 'open':
       return open(first, Number(second), words);
     case 'join':
-      member!.ep.joinMulticast(first);
+      member!.ep.joinMulticast(first, optionsOf([second, ...words]));
       return 'joined';
     case 'fill':
       return fill(first, Number(second));

@@ -44,11 +44,11 @@ const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;
 const NONE = new Uint8Array(0);
 
-/** The port in use is the UDP port of all RoCE, not a connection qualifier. */
 const MULTICAST_OPTIONS: Kinds<MulticastOptions> = {
   loopback: optional(BOOLEAN),
   sendOnly: optional(BOOLEAN),
 };
+/** The port in use is the UDP port of all RoCE, not a connection qualifier. */
 const GROUP_ERRORS = {
   EADDRINUSE: ['DAT_INVALID_ADDRESS', 'DAT_INVALID_ADDRESS_UNSUPPORTED'],
 } as const;
