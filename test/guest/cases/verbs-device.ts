@@ -39,6 +39,21 @@ export function verbsDeviceCases(lab: Lab, version: string): Case[] {
       timeoutMs: TIMEOUT_MS,
       run: () => passes(lab, `verbs-wrapped.js ${lab.guest(0).ipv4} rxe0`),
     },
+    {
+      name: 'verbs: one byte more than the longest message, by DAT, flow and rsockets',
+      row: {
+        counterpart: 'itself, through the kernel',
+        version,
+        role: 'verbs provider, both ends',
+        transport: 'rdma_cm, RC, IPv4: 8 MiB + 1 refused with the limit, or split',
+        mtuBytes: 4096,
+      },
+      timeoutMs: TIMEOUT_MS,
+      run: async () => {
+        await lab.setPathMtu(4096);
+        await passes(lab, `verbs-limits.js ${lab.guest(0).ipv4} rxe0`);
+      },
+    },
   ];
 }
 
