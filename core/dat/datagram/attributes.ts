@@ -1,6 +1,7 @@
 /** Attributes of endpoints for datagrams: defaults, limits and checks. */
 import type { DeviceAttributes } from '../../spi/index.js';
-import { checkInteger, checkOptions } from '../../errors/guards.js';
+import { BOOLEAN } from '../../spi/checks/index.js';
+import { checkInteger, checkOptions, checkValue } from '../../errors/guards.js';
 import type { QueueAttributes } from '../work/attributes.js';
 
 /** RDMA_UDP_QKEY: the Q_Key of rdma_cm's datagram services (include/rdma/rdma_cm.h). */
@@ -10,6 +11,11 @@ export const DEFAULT_QKEY = 0x01234567;
 export interface UdEpAttributes extends QueueAttributes {
   /** Q_Key, u32: datagrams with another one are dropped. Linux's services have 0x01234567. */
   readonly qkey: number;
+  /**
+   * Default of `loopback` in `joinMulticast`. Over verbs it holds for all groups: false takes a
+   * driver that can block the own copies of a queue pair (rdma_rxe cannot).
+   */
+  readonly multicastLoopback: boolean;
 }
 
 const DTO_DEFAULT = 128;
@@ -33,6 +39,7 @@ export function udEpAttributes(
     maxRecvIov: iov,
     maxRequestIov: iov,
     qkey: DEFAULT_QKEY,
+    multicastLoopback: true,
   };
   checkOptions(operation, 4, options, Object.keys(defaults));
   const attributes = { ...defaults, ...options };
@@ -43,5 +50,7 @@ export function udEpAttributes(
   check('maxRecvIov', 1, device.maxSge);
   check('maxRequestIov', 1, device.maxSge);
   check('qkey', 0, MAX_U32);
+  const { multicastLoopback } = attributes;
+  checkValue(operation, 4, 'multicastLoopback', multicastLoopback, BOOLEAN);
   return Object.freeze(attributes);
 }

@@ -160,18 +160,19 @@ export class UdEp extends Handle {
    * @param group IP address of the group, as text: of 224.0.0.0/4 or ff00::/8
    * @param options `loopback: false`: this endpoint does not receive what it sends to the group
    * itself; other members of this host do. `sendOnly: true`: it receives nothing of the group.
-   * Defaults: true, false
-   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast, or cannot block the
-   * own copy (verbs); DAT_INVALID_PARAMETER for what is no group, and for other options than those
-   * it has joined with; DAT_INVALID_ADDRESS for what is no address, a
-   * family that the adapter has no address of, an interface that is gone, and a UDP port that
-   * another program shares with none; DAT_INSUFFICIENT_RESOURCES
+   * Defaults: the attribute `multicastLoopback`, false
+   * @throws DatError DAT_MODEL_NOT_SUPPORTED when the device has no multicast, or (verbs)
+   * `loopback` differs from the attribute `multicastLoopback`; DAT_INVALID_PARAMETER for what is no
+   * group, and for other options than those it has joined with; DAT_INVALID_ADDRESS for what is no
+   * address, a family that the adapter has no address of, an interface that is gone, and a UDP port
+   * that another program shares with none; DAT_INSUFFICIENT_RESOURCES
    */
   joinMulticast(group: string, options: MulticastOptions = {}): void {
     const operation = 'ep.joinMulticast';
     const gid = this.groupOf(operation, group);
     checkFields(operation, 2, options, MULTICAST_OPTIONS);
-    const { loopback = true, sendOnly = false } = options;
+    const { multicastLoopback } = this.attributes;
+    const { loopback = multicastLoopback, sendOnly = false } = options;
     const joined = this.groups.get(String(gid))?.options;
     if (joined !== undefined) {
       if (joined.loopback === loopback && joined.sendOnly === sendOnly) return;

@@ -244,6 +244,7 @@ function datagramQueuePair(init: UdQueuesInit, context: number): QueuePair {
     maxSendSge: attributes.maxRequestIov,
     maxReceiveSge: attributes.maxRecvIov,
     maxInlineBytes: 0,
+    blocksOwnMulticast: !attributes.multicastLoopback,
     context,
     onEvent: onQueuePairEvent,
   });

@@ -301,6 +301,11 @@ export interface QueuePairInit {
   /** Copied to CQE.QP_CONTEXT; u32. */
   readonly context: number;
   readonly onEvent: QueuePairEventHandler;
+  /**
+   * UD: what it sends to groups does not come back to it. A device that decides so for each group,
+   * in `attachMulticast`, ignores it; another one needs it for `loopback: false`.
+   */
+  readonly blocksOwnMulticast?: boolean;
   /** XRC_INI and XRC_TGT. */
   readonly xrcDomain?: XrcDomainHandle;
   /**

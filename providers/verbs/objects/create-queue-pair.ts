@@ -19,6 +19,7 @@ const WORDS = [
   'maxReceiveSge',
   'maxInlineBytes',
   'context',
+  'createFlags',
   'qpn',
 ] as const;
 type Parts = Readonly<Partial<Record<(typeof WORDS)[number], number>>>;
@@ -43,6 +44,8 @@ export const OPENED_TARGET = {
   context: 0,
 } as const;
 
+/** IBV_QP_CREATE_BLOCK_SELF_MCAST_LB. */
+const BLOCK_OWN_MULTICAST = 1 << 1;
 const NO_RING = [undefined, undefined, undefined] as const;
 
 /** @throws SpiError of what it is made from, or of the call */
@@ -73,10 +76,14 @@ function plain(
     ...sendingPartsOf(device, init),
     receiveCq: queueOf(device, init.receiveCq).number,
     ...receivingPartsOf(device, init),
+    createFlags: init.blocksOwnMulticast === true ? BLOCK_OWN_MULTICAST : 0,
   });
   const receives = receiveRing ? ringArguments(receiveRing) : NO_RING;
   const number = device.addon.createQp(record, ...ringArguments(sendRing), ...receives);
-  return madeOf('ibv_create_qp', number, sizesOf(init), record);
+  if (init.blocksOwnMulticast !== true)
+    return madeOf('ibv_create_qp', number, sizesOf(init), record);
+  const flag = `${sizesOf(init)}, with IBV_QP_CREATE_BLOCK_SELF_MCAST_LB`;
+  return madeOf('ibv_create_qp_ex', number, flag, record);
 }
 
 function initiator(device: OpenDevice, init: QueuePairInit, sendRing: Ring): MadeQueuePair {

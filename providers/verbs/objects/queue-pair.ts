@@ -82,7 +82,7 @@ export class VerbsQueuePair extends VerbsObject implements QueuePair {
     device.events.queuePairs.set(this.number, this);
     if (device.capabilities.has('multicast')) {
       this.attachMulticast = (group, options) => {
-        attachTo(device, this.datagrams(), group, options);
+        attachTo(device, this.datagrams(), group, init.blocksOwnMulticast === true, options);
       };
       this.detachMulticast = (group) => detachFrom(device, this.datagrams(), group);
     }
@@ -255,20 +255,24 @@ function checkInit({ attributes, capabilities, name }: OpenDevice, init: Sizes):
 // Attaching datagram queue pairs to multicast groups; the addon makes the host a member too.
 
 /**
- * @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), EOPNOTSUPP (an own
- * copy is to be blocked), of the call
+ * @param blocks the queue pair was made to block its own copy, which holds for all groups
+ * @throws SpiError: EINVAL (no group), ENETUNREACH (no address of that family), EOPNOTSUPP (the own
+ * copy is wanted where it is blocked, or the other way round), of the call
  */
 function attachTo(
   device: OpenDevice,
   qp: number,
   group: Gid,
-  { loopback = true, sendOnly = false }: MulticastOptions = {},
+  blocks: boolean,
+  { loopback = !blocks, sendOnly = false }: MulticastOptions = {},
 ): void {
   const local = checked(device, group);
   if (sendOnly) return;
-  if (!loopback) {
-    const why = `verbs devices cannot block a queue pair's own copy of what it sends to a group`;
-    throw new SpiError('EOPNOTSUPP', `${ipFromGid(group)} with loopback false: ${why}`);
+  if (loopback === blocks) {
+    const why =
+      'verbs block the own copies of a queue pair in all groups or in none, from its creation: ' +
+      `create the endpoint with the attribute multicastLoopback ${loopback}`;
+    throw new SpiError('EOPNOTSUPP', `${ipFromGid(group)} with loopback ${loopback}: ${why}`);
   }
   const netdev = netdevOf(device, local);
   check('ibv_attach_mcast', device.addon.multicast(qp, group, 1, netdev), ipFromGid(group));

@@ -149,6 +149,10 @@ async function refusals(guest: Guest): Promise<void> {
   assert.match(some, /^open: allowed$/m);
   assert.match(some, /^datagrams: DAT_\w+ .*\/dev\/infiniband\/umad0.*permission/m);
   assert.match(some, /^XRC: DAT_MODEL_NOT_SUPPORTED .*device rxe0 has no XRC/m);
+  const flag = 'IBV_QP_CREATE_BLOCK_SELF_MCAST_LB';
+  assert.match(some, new RegExp(`^own multicast blocked: DAT_MODEL_NOT_SUPPORTED .*${flag}`, 'm'));
+  assert.match(some, /^loopback false: DAT_MODEL_NOT_SUPPORTED .*multicastLoopback false/m);
+  assert.match(some, /^sendOnly: allowed$/m);
   assert.match(some, /^256 KiB: allowed$/m);
   assert.match(some, /^4 MiB: DAT_INSUFFICIENT_RESOURCES .*RLIMIT_MEMLOCK.* is 1 MiB/m);
   assert.match(some, /^a pooled Buffer: DAT_INVALID_PARAMETER .*pool/m);

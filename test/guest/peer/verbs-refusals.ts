@@ -25,6 +25,11 @@ try {
     ia.mad.registerAgent({ managementClass: 0x30, oui: 0x02da91, methods: [1] }),
   );
   await attempt('XRC', () => ia.openXrcDomain());
+  const attributes = { multicastLoopback: false };
+  await attempt('own multicast blocked', () => ia.createUdEndpoint({ pz, attributes }));
+  const ep = ia.createUdEndpoint({ pz });
+  await attempt('loopback false', () => ep.joinMulticast('239.1.2.3', { loopback: false }));
+  await attempt('sendOnly', () => ep.joinMulticast('239.1.2.3', { sendOnly: true }));
   await attempt('256 KiB', () => ia.allocate(256 * KIB, { pz }));
   await attempt('4 MiB', () => ia.allocate(4096 * KIB, { pz }));
   await attempt('a pooled Buffer', () => ia.createLmr(Buffer.from('pooled'), { pz }));

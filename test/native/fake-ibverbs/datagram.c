@@ -189,6 +189,7 @@ void send_datagram(struct qp *qp, const struct sendRequest *request, const struc
       struct qp *member = members[i].qp;
       bool same = member && memcmp(&members[i].group, &to->grh.dgid, 16) == 0;
       bool hears = same && member->adapter->present && member->adapter->ports[0].up;
+      if (member == qp && qp->blocksOwnMulticast) continue;
       if (hears && listens(member, qkey)) deliver(member, qp, wr, message);
     }
     return;

@@ -193,7 +193,7 @@ struct qp {
   uint32_t sendSize;
   uint32_t posted, executed, freed; /* free-running: freed <= executed <= posted */
   struct receives receives;
-  bool signalAll, lastWqeReported, established, drainReported;
+  bool signalAll, lastWqeReported, established, drainReported, blocksOwnMulticast;
   unsigned asyncGiven, windows;
   /* The scheduler's: in the list of runnables, or of those that wait until a time. */
   bool queued;

@@ -148,13 +148,19 @@ static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_in
   bool isXrc = isTarget || attr->qp_type == IBV_QPT_XRC_SEND;
   uint32_t mask = isTarget ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
   if (!error && isXrc && !(adapterOf(context)->features & FAKE_VERBS_XRC)) error = EOPNOTSUPP;
+  bool flagged = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  if (flagged) mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if (!error && attr->comp_mask != mask) error = EINVAL;
+  bool blocks = flagged && attr->create_flags == IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  if (!error && flagged && (!blocks || attr->qp_type != IBV_QPT_UD)) error = EINVAL;
   if (error) return failed(error);
   if (isTarget) return create_target(context, attr);
   struct ibv_qp_init_attr plain = {attr->qp_context, attr->send_cq, attr->recv_cq, attr->srq,
                                    attr->cap,        attr->qp_type, attr->sq_sig_all};
   if (isXrc) plain.recv_cq = NULL;
-  return ibv_create_qp(attr->pd, &plain);
+  struct ibv_qp *made = ibv_create_qp(attr->pd, &plain);
+  if (made && blocks) qpOf(made)->blocksOwnMulticast = true;
+  return made;
 }
 
 static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr) {

@@ -173,6 +173,28 @@ describe('Endpoint for datagrams: multicast', () => {
     await pair.close();
   });
 
+  it('multicastLoopback is the default of loopback: own datagrams come back, or not', async () => {
+    for (const multicastLoopback of [true, false]) {
+      const pair = await udPair({ multicastLoopback });
+      const { fabric, server } = pair;
+      const to = server.ep.createAddressHandle({ address: GROUP, qpn: UdEp.MULTICAST_QPN });
+      const ownCopies = async (options?: { loopback: boolean }): Promise<number> => {
+        server.ep.joinMulticast(GROUP, options);
+        server.ep.postRecv(server.lmr.segment(0, 64), 1);
+        server.ep.postSendUd(server.lmr.segment(0, 1), to, 1);
+        await fabric.run({ forUs: 100 });
+        server.ep.leaveMulticast(GROUP);
+        return datagramsOf(server).filter((text) => text.startsWith('RECV')).length;
+      };
+      assert.equal(await ownCopies(), Number(multicastLoopback));
+      const other = !multicastLoopback;
+      assert.equal(await ownCopies({ loopback: other }), Number(other));
+      await pair.close();
+    }
+    const wrong = udPair({ multicastLoopback: 1 as never });
+    await assert.rejects(wrong, code('DAT_INVALID_PARAMETER'));
+  });
+
   it('is refused where the device has none', async () => {
     const pair = await udPair();
     const device = pair.fabric.node(SERVER)?.device;

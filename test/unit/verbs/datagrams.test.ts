@@ -9,6 +9,7 @@ import { Pair } from '../../fake-verbs/pair.js';
 import { drain, postReceives, postSends } from '../../fake-verbs/work.js';
 
 const QKEY = 0x1234;
+const EOPNOTSUPP = 95;
 
 describe('verbs: unreliable queue pairs', () => {
   let pair: Pair;
@@ -118,6 +119,42 @@ describe('verbs: unreliable queue pairs', () => {
     a.detachMulticast?.(group);
     assert.throws(() => a.attachMulticast?.(gidFromIp('10.0.0.1')), { message: /10\.0\.0\.1/ });
     assert.throws(() => pair.a.attachMulticast?.(group), { code: 'EINVAL' });
+  });
+
+  it('a queue pair made for it blocks its own copy, in all groups; others hear it', () => {
+    const init = { ...pair.initOf('A', undefined), type: QpType.UD, blocksOwnMulticast: true };
+    const a = pair.device.createQueuePair(init);
+    const b = make(QpType.UD, 'B');
+    const group = gidFromIp('239.1.2.3');
+    const plain = /verbs block .* attribute multicastLoopback (true|false)/;
+    assert.throws(() => a.attachMulticast?.(group, { loopback: true }), { message: plain });
+    assert.throws(() => b.attachMulticast?.(group, { loopback: false }), { message: plain });
+    a.attachMulticast?.(group, { loopback: false });
+    b.attachMulticast?.(group);
+    const ah = pair.device.createAddressHandle(pair.pd, { gid: group, localGidIndex: 0 });
+    for (const qp of [a, b]) {
+      open(pair.device, qp, QKEY);
+      postReceives(qp, [pair.at(512, 64)], [pair.at(1024, 64)]);
+    }
+    for (const qp of [a, b]) {
+      const to = { ah: ah.handle, qpn: 0xffffff, qkey: QKEY };
+      postSends(qp, { opcode: WrOpcode.SEND, segments: [pair.at(0, 8)], to });
+    }
+    const heard = (role: 'receive A' | 'receive B'): (number | undefined)[] =>
+      drain(pair.queues[role]).map(({ sourceQpn }) => sourceQpn);
+    assert.deepEqual(heard('receive A'), [b.qpn]);
+    assert.deepEqual(heard('receive B'), [a.qpn, b.qpn]);
+    ah.destroy();
+  });
+
+  it('a driver that cannot block own copies refuses the queue pair, and names the flag', () => {
+    const init = { ...pair.initOf('A', undefined), type: QpType.UD, blocksOwnMulticast: true };
+    pair.fake.inject('ibv_create_qp_ex', 1, EOPNOTSUPP);
+    assert.throws(() => pair.device.createQueuePair(init), {
+      code: 'EOPNOTSUPP',
+      message: /ibv_create_qp_ex.*IBV_QP_CREATE_BLOCK_SELF_MCAST_LB/,
+    });
+    pair.fake.clearInjections();
   });
 
   it('says which attribute is wrong before the kernel is asked', () => {

@@ -1,6 +1,7 @@
 /*
- * XRC in the libibverbs ABI: the verbs that a device's context has behind it, in struct
- * verbs_context, and what they take. Same rules as verbs_abi.h: public names, values and layout.
+ * XRC and creation flags in the libibverbs ABI: the verbs that a device's context has behind it, in
+ * struct verbs_context, and what they take. Same rules as verbs_abi.h: public names, values and
+ * layout.
  */
 #ifndef XRC_ABI_H
 #define XRC_ABI_H
@@ -40,7 +41,12 @@ struct ibv_srq_init_attr_ex {
   uint32_t tag_matching[2];
 };
 
-enum { IBV_QP_INIT_ATTR_PD = 1 << 0, IBV_QP_INIT_ATTR_XRCD = 1 << 1 };
+enum {
+  IBV_QP_INIT_ATTR_PD = 1 << 0,
+  IBV_QP_INIT_ATTR_XRCD = 1 << 1,
+  IBV_QP_INIT_ATTR_CREATE_FLAGS = 1 << 2,
+};
+enum { IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 1 << 1 };
 struct ibv_qp_init_attr_ex {
   void *qp_context;
   struct ibv_cq *send_cq;
@@ -52,7 +58,8 @@ struct ibv_qp_init_attr_ex {
   uint32_t comp_mask;
   struct ibv_pd *pd;
   struct ibv_xrcd *xrcd;
-  uint64_t others[7]; /* by further bits of comp_mask */
+  uint32_t create_flags;
+  uint64_t others[6]; /* by further bits of comp_mask */
 };
 
 enum {
@@ -93,6 +100,18 @@ VERBS_ABI_CHECK(offsetof(struct verbs_context, open_qp) == 256);
 VERBS_ABI_CHECK(offsetof(struct verbs_context, context) == 320);
 
 #ifdef __cplusplus
+}
+
+// The verbs behind a context that has room for `member`, or null.
+template <typename Member>
+verbs_context* extended(ibv_context* context, Member verbs_context::*member) {
+  if (context->abi_compat != reinterpret_cast<void*>(UINTPTR_MAX)) return nullptr;
+  auto* behind = reinterpret_cast<verbs_context*>(reinterpret_cast<uint8_t*>(context) -
+                                                  offsetof(verbs_context, context));
+  const auto* at = reinterpret_cast<uint8_t*>(&(behind->*member));
+  const auto* end = reinterpret_cast<uint8_t*>(behind) + sizeof(verbs_context);
+  const bool there = behind->sz >= static_cast<size_t>(end - at);
+  return there && behind->*member ? behind : nullptr;
 }
 #endif
 #endif

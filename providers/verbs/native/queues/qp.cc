@@ -1,8 +1,11 @@
 // Queue pairs: their life.
 
+#include "abi/xrc_abi.h"
 #include "instance.h"
 #include "queues/qp_attributes.h"
 #include "queues/qp_record.h"
+
+#include <cerrno>
 
 namespace {
 
@@ -14,6 +17,28 @@ void addQueue(Qp* qp, rings::Queue* queue, Kind kind, const Args& args, int at) 
   queue->ring = ringAt(args, at);
   qp->memory[kind == Kind::Send ? 0 : 1] = args.keep(at);
   qp->device->tables.queues.add(queue);
+}
+
+// Null where it fails; errno says why. Creation flags need the call of newer drivers.
+ibv_qp* newQp(const Instance& instance, const Qp& qp, ibv_qp_init_attr attr, uint32_t flags) {
+  if (!flags) return instance.verbs.ibv_create_qp(qp.pd->verbs, &attr);
+  ibv_context* context = qp.device->context;
+  verbs_context* verbs = extended(context, &verbs_context::create_qp_ex);
+  if (!verbs) {
+    errno = EOPNOTSUPP;
+    return nullptr;
+  }
+  ibv_qp_init_attr_ex more = {};
+  more.qp_context = attr.qp_context;
+  more.send_cq = attr.send_cq;
+  more.recv_cq = attr.recv_cq;
+  more.srq = attr.srq;
+  more.cap = attr.cap;
+  more.qp_type = attr.qp_type;
+  more.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  more.pd = qp.pd->verbs;
+  more.create_flags = flags;
+  return verbs->create_qp_ex(context, &more);
 }
 
 // (record: see qp_record.h; send ring x 3, receive ring x 3 or undefined)
@@ -40,7 +65,7 @@ double createQp(const Args& args, Instance& instance) {
               words[qp_record::MAX_SEND_SGE], words[qp_record::MAX_RECEIVE_SGE],
               words[qp_record::MAX_INLINE]};
   attr.qp_type = static_cast<ibv_qp_type>(words[qp_record::TYPE]);
-  qp->verbs = instance.verbs.ibv_create_qp(pd->verbs, &attr);
+  qp->verbs = newQp(instance, *qp, attr, words[qp_record::CREATE_FLAGS]);
   if (!qp->verbs) {
     const int error = failure();
     delete qp;

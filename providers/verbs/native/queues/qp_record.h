@@ -18,6 +18,7 @@ enum Word {
   MAX_RECEIVE_SGE,
   MAX_INLINE,
   CONTEXT,
+  CREATE_FLAGS,
   QPN,
   COUNT,
 };

@@ -6,18 +6,6 @@
 
 namespace {
 
-// The verbs behind a context that has room for `member`, or null.
-template <typename Member>
-verbs_context* extended(ibv_context* context, Member verbs_context::*member) {
-  if (context->abi_compat != reinterpret_cast<void*>(UINTPTR_MAX)) return nullptr;
-  auto* behind = reinterpret_cast<verbs_context*>(reinterpret_cast<uint8_t*>(context) -
-                                                  offsetof(verbs_context, context));
-  const auto* at = reinterpret_cast<uint8_t*>(&(behind->*member));
-  const auto* end = reinterpret_cast<uint8_t*>(behind) + sizeof(verbs_context);
-  const bool there = behind->sz >= static_cast<size_t>(end - at);
-  return there && behind->*member ? behind : nullptr;
-}
-
 // (device, descriptor of a file or -1, flags of open(2))
 double openXrcd(const Args& args, Instance& instance) {
   Device* device = instance.devices.at(args.u32(0));
