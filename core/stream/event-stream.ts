@@ -1,5 +1,5 @@
 /** The events of an EVD, and the notifications of a CNO, as Observables. */
-import { Observable } from 'rxjs';
+import { Observable } from 'rxjs/internal/Observable';
 import type { DatEvent } from '../evd/events/event.js';
 import type { EventNotifier } from '../evd/events/event-objects.js';
 import type { EventSource } from '../evd/queue/event-sink.js';

@@ -1,5 +1,6 @@
 /** A bounded queue of values for one subscriber. */
-import { Observable, type Subscriber } from 'rxjs';
+import type { Subscriber } from 'rxjs';
+import { Observable } from 'rxjs/internal/Observable';
 import { DatError } from '../errors/index.js';
 import type { Scheduler } from '../spi/index.js';
 

@@ -1,5 +1,6 @@
 /** A changing value, as an Observable that begins with the present one. */
-import { Observable, type Subscriber } from 'rxjs';
+import type { Subscriber } from 'rxjs';
+import { Observable } from 'rxjs/internal/Observable';
 import type { Scheduler } from '../spi/index.js';
 
 /**
