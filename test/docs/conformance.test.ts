@@ -106,7 +106,7 @@ describe('docs/conformance.md', () => {
       .flatMap(({ behaviours }) => behaviours)
       .filter(({ needs }) => needs.some(isFaulty));
     const said = `which ${faulty.length} behaviours need`;
-    const guide = readFileSync(join(root, 'docs/guides/write-a-provider-3.md'), 'utf8');
+    const guide = readFileSync(join(root, 'docs/guides/write-a-provider.md'), 'utf8');
     assert.deepEqual([text.includes(said), guide.includes(said)], [true, true], said);
   });
 

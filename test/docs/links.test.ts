@@ -83,8 +83,6 @@ describe('the pages', () => {
   });
 
   it('say which page has a file that their programs import', () => {
-    /** Parts of one guide are one folder. */
-    const guideOf = (page: string): string => page.replace(/(?:-\d)?\.md$/, '');
     const guides = pages.filter((page) => page.startsWith('docs/guides/'));
     const named = new Map(guides.map((page) => [page, namedFilesOf(texts.get(page) ?? '')]));
     const imported = guides.flatMap((page) =>
@@ -94,14 +92,12 @@ describe('the pages', () => {
     );
     assert.ok(imported.length > 10);
     const unsaid = imported.filter(({ page, file }) => {
-      const isOwn = guides.some(
-        (other) => guideOf(other) === guideOf(page) && named.get(other)?.has(file),
-      );
+      const isOwn = named.get(page)?.has(file) === true;
       const text = texts.get(page) ?? '';
       const link = text.split(`[${file}](`)[1]?.split(/[#)]/)[0];
       const isSaid =
-        link !== undefined && named.get(normalize(join('docs/guides', link)))?.has(file);
-      return !isOwn && isSaid !== true;
+        link !== undefined && named.get(normalize(join('docs/guides', link)))?.has(file) === true;
+      return !isOwn && !isSaid;
     });
     assert.deepEqual(unsaid, []);
   });

@@ -1,29 +1,26 @@
-// docs/guides/rdma-in-an-hour*.md: each program writes what stands beneath it, with its packets.
+// docs/guides/rdma-in-an-hour.md: each program writes the output printed below it, with its packets.
 
 import assert from 'node:assert/strict';
 import { OPCODE_NAMES } from '../../../providers/mock/index.js';
 import { guide, ProgramFolder } from '../../support/guide-page.js';
 
-const pages = ['rdma-in-an-hour', 'rdma-in-an-hour-2'].map(guide);
+const page = guide('rdma-in-an-hour');
 
 /** Name and output of each program that has one. */
-const programs = pages.flatMap((text) => {
-  const blocks = text.matchAll(
-    /^`([\w-]+\.mjs)`:\n\n```js\n(?:(?!^```)[^])*```\n\n```text\n((?:(?!^```)[^])*)```/gm,
-  );
-  return [...blocks].map(([, name = '', output = '']) => ({ name, output }));
-});
+const blocks = page.matchAll(
+  /^`([\w-]+\.mjs)`:\n\n```js\n(?:(?!^```)[^])*```\n\n```text\n((?:(?!^```)[^])*)```/gm,
+);
+const programs = [...blocks].map(([, name = '', output = '']) => ({ name, output }));
 
 describe('docs/guides, RDMA in an hour', () => {
-  const folder = new ProgramFolder();
-  for (const text of pages) folder.addAll(text);
+  const folder = new ProgramFolder().addAll(page);
 
   it('has eight programs', () => {
     assert.equal(programs.length, 8);
   });
 
   it('names packets as the fault grammar does', () => {
-    const [, table = ''] = /const RC = \[([^]*?)\n\];/.exec(pages[0] ?? '') ?? [];
+    const [, table = ''] = /const RC = \[([^]*?)\n\];/.exec(page) ?? [];
     const names = [...table.matchAll(/\['(\w+)'/g)].map(([, name]) => `RC_${name}`);
     assert.deepEqual(names, OPCODE_NAMES.slice(0, names.length));
     assert.equal(names.length, 21);

@@ -1,4 +1,4 @@
-// docs/guides/write-a-provider-3.md: the provider passes all three suites.
+// docs/guides/write-a-provider.md: the provider passes all three suites.
 
 import assert from 'node:assert/strict';
 import { providerPackage } from '../../support/provider-guide.js';

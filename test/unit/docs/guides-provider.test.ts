@@ -1,4 +1,4 @@
-// docs/guides/write-a-provider*.md: the package works, and its suite names the usual mistakes.
+// docs/guides/write-a-provider.md: the package works, and its suite names the usual mistakes.
 
 import assert from 'node:assert/strict';
 import { Fabric, mock } from 'dapl/providers/mock';

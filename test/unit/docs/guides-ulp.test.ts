@@ -1,20 +1,20 @@
-// docs/guides/write-a-ulp*.md: the protocol passes its tests and its simulator, and the
+// docs/guides/write-a-ulp.md: the protocol passes its tests and its simulator, and the
 // simulator finds mistakes that are put in.
 
 import assert from 'node:assert/strict';
 import { guide, ProgramFolder } from '../../support/guide-page.js';
 
-const pages = guide('write-a-ulp') + guide('write-a-ulp-2');
+const page = guide('write-a-ulp');
 
-/** The programs of the pages, with one text in place of another. */
+/** The programs of the page, with one text in place of another. */
 function folderWith(text: string, replacement: string): ProgramFolder {
-  const changed = pages.replace(text, () => replacement);
-  assert.notEqual(changed, pages, `the pages have no ${text}`);
+  const changed = page.replace(text, () => replacement);
+  assert.notEqual(changed, page, `the page has no ${text}`);
   return new ProgramFolder().addAll(changed);
 }
 
 describe('docs/guides, write a ULP', () => {
-  const folder = new ProgramFolder().addAll(pages);
+  const folder = new ProgramFolder().addAll(page);
 
   it('has layers that pass their tests', async () => {
     const { stdout } = await folder.run(['--test', '--test-reporter=tap', 'layers.test.mjs']);

@@ -5,15 +5,7 @@ import { once } from 'node:events';
 import { guide, ProgramFolder } from '../../support/guide-page.js';
 import { networkOf } from '../../support/loopback.js';
 
-const PAGES = [
-  'concepts',
-  'connections',
-  'errors',
-  'events',
-  'first-transfer',
-  'memory',
-  'memory-2',
-];
+const PAGES = ['concepts', 'connections', 'errors', 'events', 'first-transfer', 'memory'];
 /** It waits for the program below it, which is its peer. */
 const RECEIVER = 'receiver.mjs';
 /** Of the addresses that take the place of 127.0.0.x. */
