@@ -1,4 +1,4 @@
-// docs/guides/rdma-in-an-hour.md: each program writes the output printed below it, with its packets.
+// docs/guides/rdma-in-an-hour.md: each program writes the output below it, with its packets.
 
 import assert from 'node:assert/strict';
 import { OPCODE_NAMES } from '../../../providers/mock/index.js';
