@@ -97,6 +97,11 @@ export const LIMITS = {
     unit: 'us',
     why: 'trials are 0.4 % of the time then',
   },
+  POLL_FORGET_PERCENT: {
+    value: 110,
+    unit: '%',
+    why: 'what sleeping took in the best window counts for less after each further one',
+  },
   POLL_GAIN_PERCENT: {
     value: 85,
     unit: '%',

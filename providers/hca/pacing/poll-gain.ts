@@ -6,6 +6,7 @@ const POLL_TRIAL_US = LIMITS.POLL_TRIAL_US.value;
 const POLL_TRIAL_COMPLETIONS = LIMITS.POLL_TRIAL_COMPLETIONS.value;
 const POLL_STAY_US = LIMITS.POLL_STAY_US.value;
 const MAX_POLL_STAY_US = LIMITS.MAX_POLL_STAY_US.value;
+const POLL_FORGET_PERCENT = LIMITS.POLL_FORGET_PERCENT.value;
 const POLL_GAIN_PERCENT = LIMITS.POLL_GAIN_PERCENT.value;
 
 /** What polling gains. */
@@ -34,7 +35,7 @@ export class PollGain implements Gain {
   private lastUs = 0;
   private spentUs = 0;
   private completions = 0;
-  /** Microseconds a completion in the last window of sleeping, and of polling. */
+  /** Microseconds a completion: of the best windows of sleeping, and of the last one of polling. */
   private asleepUs = Infinity;
   private polledUs = Infinity;
 
@@ -51,8 +52,9 @@ export class PollGain implements Gain {
   /** A window ends. */
   private judge(nowUs: number): void {
     const each = this.spentUs / this.completions;
+    // One window that others have spoilt must not speak for polling: the best one is remembered.
     if (this.pays) this.polledUs = each;
-    else this.asleepUs = each;
+    else this.asleepUs = Math.min(each, (this.asleepUs * POLL_FORGET_PERCENT) / 100);
     this.spentUs = this.completions = 0;
     this.windowEndUs = nowUs + POLL_TRIAL_US;
     const gains = this.polledUs < this.asleepUs * (POLL_GAIN_PERCENT / 100);

@@ -72,6 +72,7 @@ export const REST = compile({
         'POLL_STAY_US',
         'MAX_POLL_STAY_US',
         'POLL_GAIN_PERCENT',
+        'POLL_FORGET_PERCENT',
         'BULK_BYTES',
         'BULK_GAP_US',
       ],

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { SeededRandom } from '../../../../providers/mock/index.js';
 import { PollGain } from '../../../../providers/hca/pacing/index.js';
 
 /** A consumer whose messages take one time where its device sleeps, another where it polls. */
@@ -64,6 +65,25 @@ describe('pacing: what polling gains', () => {
     );
     exchange.run(500_000);
     assert.ok(exchange.run(20_000_000) < 0.1);
+  });
+
+  it('sleeps where a neighbour spoils some windows, and polling never gains much', () => {
+    const random = new SeededRandom(5);
+    let untilUs = 0;
+    let spoilt = false;
+    const exchange: Exchange = new Exchange(
+      () => us(60),
+      () => us(250),
+    );
+    const us = (undisturbed: number): number => {
+      if (exchange.nowUs >= untilUs) {
+        untilUs = exchange.nowUs + 20_000;
+        spoilt = random.u32() % 3 === 0;
+      }
+      return spoilt ? 400 : undisturbed;
+    };
+    exchange.run(5_000_000);
+    assert.ok(exchange.run(60_000_000) < 0.1);
   });
 
   it('sleeps where messages come at a rate of their own', () => {
