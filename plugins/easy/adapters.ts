@@ -48,7 +48,7 @@ export function borrowed(ia: Ia): Lease {
   return own;
 }
 
-/** Whether the adapter of a key is open, or being opened. */
+/** True if the adapter of a key is open, or being opened. */
 export function isLeased(key: string): boolean {
   const entry = entries.get(key);
   return entry !== undefined && entry.closing === undefined;

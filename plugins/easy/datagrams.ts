@@ -1,4 +1,4 @@
-/** Datagrams whose peers have names: those of `dapl/flow`, with the adapter found and closed. */
+/** Datagram endpoints by host name: those of `dapl/flow`, with the adapter opened and closed. */
 import type { Ia, UdAddress, UdAddressHandle, UdEp, UdService } from 'dapl';
 import type {
   Data,
@@ -42,17 +42,19 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return this.inner.maxDatagramBytes;
   }
 
-  /** As of `dapl/flow`: resolves when this side has closed it, rejects when it has failed. */
+  /**
+   * See `dapl/flow`: resolves when this side has closed the endpoint, rejects when it has failed.
+   */
   get closed(): Promise<void> {
     return this.inner.closed;
   }
 
-  /** As of `dapl/flow`: resolves when the datagram has left. */
+  /** See `dapl/flow`: resolves when the datagram has left. */
   send(data: Data, to: UdAddressHandle | UdAddress, options?: SendOptions): Promise<void> {
     return this.inner.send(data, to, options);
   }
 
-  /** As of `dapl/flow`: the oldest datagram that has not been taken, or the next. */
+  /** See `dapl/flow`: the oldest datagram that was not received yet, or the next one. */
   receive(options?: WaitOptions): Promise<Datagram> {
     return this.inner.receive(options);
   }
@@ -76,7 +78,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return this.inner.resolve({ ...rest, address: peer, ...deadline.left });
   }
 
-  /** As of `dapl/flow`: peers that resolve the port are told of this endpoint. */
+  /** See `dapl/flow`: announces this endpoint to peers that resolve the port. */
   serve(options: ServeDatagramOptions): UdService {
     return this.inner.serve(options);
   }
@@ -90,7 +92,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     await this.close();
   }
 
-  /** While it lasts, it keeps the process alive: the default. */
+  /** Keeps the process alive until the endpoint is closed: the default. */
   ref(): this {
     this.inner.ref();
     return this;

@@ -1,4 +1,4 @@
-/** How long a call may take that has several steps, some of which know nothing of time. */
+/** One deadline for a call of several steps, some of which take no timeout. */
 import { FlowError, type WaitOptions } from 'dapl/flow';
 
 export class Deadline {
@@ -24,9 +24,9 @@ export class Deadline {
   }
 
   /**
-   * What a step gives, if it does so in time.
-   * @param undo what is done with what comes too late
-   * @throws FlowError DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL; what the step throws
+   * The result of a step that is done in time.
+   * @param undo is called with a result that comes too late
+   * @throws FlowError DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL; whatever the step throws
    */
   async during<T>(step: Promise<T>, undo: (late: T) => void): Promise<T> {
     const { timeoutMs, signal } = this.left;
@@ -68,5 +68,5 @@ export class Deadline {
   }
 }
 
-/** That of Node; a longer one would fire at once. */
+/** The longest timer of Node; a longer one would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;

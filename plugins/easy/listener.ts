@@ -1,4 +1,4 @@
-/** A listener whose adapter stays open for as long as it, and the connections that it gave. */
+/** A listener. Its adapter stays open until it and all connections that it accepted are closed. */
 import type { Ia, ServicePoint } from 'dapl';
 import {
   type Connection,
@@ -28,7 +28,7 @@ export class Listener implements AsyncIterable<Connection> {
     return this.listener.ia;
   }
 
-  /** What requests come to: DAT beneath. */
+  /** The service point that receives the connection requests (DAT object). */
   get psp(): ServicePoint {
     return this.listener.psp;
   }
@@ -38,7 +38,7 @@ export class Listener implements AsyncIterable<Connection> {
     return this.listener.ia.address;
   }
 
-  /** What peers connect to. */
+  /** Port that peers connect to. */
   get port(): number {
     return this.listener.port;
   }

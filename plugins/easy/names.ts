@@ -3,7 +3,10 @@ import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { FlowError } from 'dapl/flow';
 
-/** What no name of a host looks like (RFC 3696, section 2): it is meant as an address. */
+/**
+ * Digits and dots: no host name looks like this (RFC 3696, section 2), so it is meant as an
+ * address.
+ */
 const DIGITS_AND_DOTS = /^[\d.]+$/;
 
 /**

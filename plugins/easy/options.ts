@@ -1,4 +1,4 @@
-/** What `connect`, `listen` and `datagrams` take besides what `dapl/flow` does. */
+/** Options of `connect`, `listen` and `datagrams` beyond those of `dapl/flow`. */
 import { Ia } from 'dapl';
 import {
   type ConnectOptions as FlowConnectOptions,
@@ -11,22 +11,24 @@ import {
 import { checkOptions, type Kinds, kinds, mustBe, type Refuse } from 'dapl/spi';
 import type { ProviderChoice } from './provider-choice.js';
 
-/** Which adapter: one of these, or none. */
+/** The adapter to use: one of these, or none. */
 export interface AdapterOptions {
   /** An adapter of your own. It stays open. */
   readonly ia?: Ia;
   /**
-   * What an adapter is opened of: a provider (`mock({ fabric, address })`), `softroce` or `verbs`,
-   * or the name of an adapter that dat.conf or `systemRegistry().register` knows. Default: what the
-   * environment variable DAPL_PROVIDER names so; else the first adapter of dat.conf that leads
-   * there; else softroce.
+   * The provider to open an adapter with: a provider (`mock({ fabric, address })`), `softroce` or
+   * `verbs`, or the name of an adapter that dat.conf or `systemRegistry().register` knows. Default:
+   * the one that the environment variable DAPL_PROVIDER names; else the first adapter of dat.conf
+   * with a route to the peer; else softroce.
    */
   readonly provider?: ProviderChoice;
-  /** Of the addresses that a name has, 4 or 6. Default: the first IPv4 one, or else IPv6. */
+  /** The family of the address to use, 4 or 6. Default: the first IPv4 address, or else IPv6. */
   readonly family?: 4 | 6;
 }
 
-/** What `connect` takes. `timeoutMs` and `signal` are for all of it, names included. */
+/**
+ * Options of `connect`. `timeoutMs` and `signal` limit the whole call, name resolution included.
+ */
 export interface ConnectOptions extends Omit<FlowConnectOptions, 'address'>, AdapterOptions {
   /** The peer: an IP address in text, or the name of a host. */
   readonly address: string;
@@ -37,7 +39,7 @@ export interface ConnectOptions extends Omit<FlowConnectOptions, 'address'>, Ada
   readonly localAddress?: string;
 }
 
-/** What `listen` takes. */
+/** Options of `listen`. */
 export interface ListenOptions extends FlowListenOptions, AdapterOptions {
   /**
    * The own address to listen on: an IP address in text, or the name of a host. It may be left out
@@ -46,7 +48,9 @@ export interface ListenOptions extends FlowListenOptions, AdapterOptions {
   readonly address?: string;
 }
 
-/** What `datagrams` takes. `timeoutMs` and `signal` are for names and the adapter. */
+/**
+ * Options of `datagrams`. `timeoutMs` and `signal` limit name resolution and opening the adapter.
+ */
 export interface DatagramOptions extends FlowDatagramOptions, AdapterOptions, WaitOptions {
   /** The own address to be on, or the name of a host: where peers find it. */
   readonly address?: string;
@@ -54,9 +58,9 @@ export interface DatagramOptions extends FlowDatagramOptions, AdapterOptions, Wa
   readonly peer?: string;
 }
 
-/** What `resolve` takes. `timeoutMs` and `signal` are for the name, too. */
+/** Options of `resolve`. `timeoutMs` and `signal` limit name resolution, too. */
 export interface ResolveOptions extends FlowResolveOptions {
-  /** Of the addresses that a name has, 4 or 6. Default: the first IPv4 one, or else IPv6. */
+  /** The family of the address to use, 4 or 6. Default: the first IPv4 address, or else IPv6. */
   readonly family?: 4 | 6;
 }
 

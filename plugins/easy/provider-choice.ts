@@ -1,6 +1,6 @@
 /**
- * Which adapter a connection is made with, where none is given. Four places may say so; the first
- * that does, decides, and what fails names it.
+ * Chooses the adapter of a connection if the caller gives none. Four places are tried in order; the
+ * first that names one wins, and errors say which place it was.
  */
 import { networkInterfaces } from 'node:os';
 import { isIP } from 'node:net';
@@ -60,7 +60,7 @@ export async function chosenAdapter(operation: string, wanted: Wanted): Promise<
   throw new FlowError('DAT_INTERNAL_ERROR', { operation, message: 'no source chooses an adapter' });
 }
 
-/** Whether this process has an adapter of softroce on that address already. */
+/** True if this process has a softroce adapter on that address. */
 export async function isSoftroceOn(address: string): Promise<boolean> {
   return isLeased(keyOf(await softroceProvider(address)));
 }

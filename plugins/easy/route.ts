@@ -1,16 +1,16 @@
-/** Which addresses of this machine lead to a peer, or are listened on. */
+/** The addresses of this machine to connect from, or to listen on. */
 import { localAddressToward } from 'dapl';
 
 export interface Route {
   /** The own addresses to open an adapter on: the first that no other program has. */
   readonly own: readonly string[];
-  /** Whether an adapter that is on that address will do. */
+  /** True if an adapter on that address may be used. */
   readonly suits: (address: string) => boolean;
 }
 
 /** Loopback addresses that are tried, where other programs have the first ones. */
 const TRIES = 8;
-/** Of the last two numbers of a loopback address; 0, 1 and 255 are left to others. */
+/** Values of each of the last two numbers of a loopback address; 0, 1 and 255 are not used. */
 const HOSTS = 253;
 const STEP = 7919;
 

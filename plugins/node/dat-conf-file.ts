@@ -1,6 +1,6 @@
 /**
- * Where dat.conf is (dat.conf(5)): the file that DAT_OVERRIDE names, else the first one there is
- * of the usual places.
+ * Locates dat.conf (dat.conf(5)): the file that DAT_OVERRIDE names, else the first that exists of
+ * the usual places.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { type DatConf, parseDatConf } from '../../core/registry/index.js';
 export interface DatConfFile extends DatConf {
   /** Absent when there is none. */
   readonly path?: string;
-  /** Where it was looked for. */
+  /** Places that were searched. */
   readonly searched: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Which of this machine's addresses leads to a peer: the system's routing table knows. */
+/** Finds the local address that the system's routing table uses towards a peer. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { checkIp } from '../../core/dat/common/ip-address.js';

@@ -1,4 +1,4 @@
-/** A provider of a package by the package's name, looked for from the module that asks. */
+/** Imports a provider by its package's name, resolved from the importing module. */
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -7,7 +7,7 @@ import { DatError } from '../../core/errors/index.js';
 import type { ConfiguredProvider } from '../../core/spi/index.js';
 import { StaticProvider } from '../../core/registry/static-provider.js';
 
-/** Where a name is a package, and what the provider is to be told. */
+/** The module to resolve a package from, and parameters for the provider. */
 export interface PackageOptions {
   /**
    * `import.meta.url` of the module that asks (or the path of its file): the name is then a

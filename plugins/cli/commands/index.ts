@@ -1,4 +1,4 @@
-/** What `dapl` can do, in the order of its help: a file a command. */
+/** The commands of `dapl`, in the order of its help: one file each. */
 import type { Command } from 'commander';
 import { forwardCommand } from './forward.js';
 import { infoCommand } from './info.js';

@@ -12,7 +12,7 @@ interface Given {
   readonly report?: string | true;
 }
 
-/** What a behaviour that hung has left open keeps the process no longer. */
+/** A behaviour that hung may hold handles open. The process exits after this time all the same. */
 const GRACE_MS = 2000;
 
 export function testCommand(): Command {

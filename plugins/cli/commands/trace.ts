@@ -7,7 +7,7 @@ import { Command } from 'commander';
 import { mergeCaptures } from 'dapl/plugins/pcap';
 
 const DEFAULT_FILE = 'dapl.pcapng';
-/** As a shell says it. */
+/** Exit codes of a shell. */
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 const BY_SIGNAL = 128;

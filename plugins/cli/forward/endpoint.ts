@@ -43,7 +43,7 @@ function refused(text: string, why: string): RangeError {
   return new RangeError(`${JSON.stringify(text)}: ${why}`);
 }
 
-/** As it is typed. */
+/** Formats an endpoint as a user types it. */
 export function endpointText(endpoint: Endpoint): string {
   return endpoint.kind === 'unix'
     ? `unix:${endpoint.path}`

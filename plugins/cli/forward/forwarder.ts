@@ -1,11 +1,11 @@
-/** A forwarder: what comes to one end goes to the other, until it is drained. */
+/** A forwarder: accepts connections on one endpoint and copies bytes to the other until drained. */
 import type { Adapters } from './adapters.js';
 import type { Endpoint } from './endpoint.js';
 import { Forwarding } from './forwarding.js';
 import type { AnySocket } from './resets.js';
 import { type Dial, diallerOf, type Listening, listenOn } from './sockets.js';
 
-/** What a forwarder counts, and the line that says it. */
+/** Units of the byte counters. */
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 class Counters {
@@ -60,7 +60,9 @@ export function bytesText(bytes: number): string {
   return `${value.toFixed(digits)} ${UNITS[unit]!}`;
 }
 
-/** How soon a reset is passed on that nothing reads: TCP and rsockets do not report it. */
+/**
+ * Period of the check for resets. TCP sockets and rsockets that nothing reads do not report one.
+ */
 const LOOK_EVERY_MS = 500;
 
 export interface ForwarderOptions {
@@ -103,7 +105,7 @@ export class Forwarder {
     return forwarder;
   }
 
-  /** Where it listens, with the port that was chosen. */
+  /** The endpoint that it listens on, with the port that was chosen. */
   async endpoint(): Promise<Endpoint> {
     return (await this.listening).endpoint;
   }

@@ -1,4 +1,4 @@
-/** Sockets and servers of every kind of end: node:net's, and those over rsockets. */
+/** Sockets and servers of every kind of endpoint: those of node:net, and rsockets. */
 import { once } from 'node:events';
 import { type AddressInfo, connect as netConnect, Server } from 'node:net';
 import { rsocket, type RsocketOptions } from 'dapl/ulp/rsocket';

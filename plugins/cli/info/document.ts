@@ -1,4 +1,4 @@
-/** What `dapl info --json` prints: plain data, GIDs and addresses in text. */
+/** The document that `dapl info --json` prints: plain data; GIDs and addresses are text. */
 import type { SoftroceInspection } from 'dapl/providers/softroce';
 import type { InspectedDevice, VerbsInspection } from 'dapl/providers/verbs';
 import { ipFromGid } from 'dapl/spi';

@@ -1,7 +1,7 @@
-/** What `dapl info` prints for people. The GID that would be chosen has a star. */
+/** The text that `dapl info` prints. The GID that would be chosen has a star. */
 import type { DeviceDocument, InfoDocument, PortDocument } from './document.js';
 
-/** What an application may look for; what a device has not is said too. */
+/** Capabilities that an application may look for. Those that a device lacks are listed, too. */
 const CAPABILITIES = [
   'rc',
   'uc',

@@ -1,4 +1,4 @@
-/** What a report says: nothing of it names a machine, a person, an address or a serial number. */
+/** The document of a report. It names no machine, person, address or serial number. */
 import { arch, cpus, platform, release, totalmem } from 'node:os';
 import type { InspectedDevice } from 'dapl/providers/verbs';
 import type { BehaviourResult } from 'dapl/testing';
@@ -24,7 +24,7 @@ export interface ReportDevice {
     readonly linkLayer: string;
     readonly rate: string;
     readonly activeMtuBytes?: number;
-    /** How many GIDs of each type there are. */
+    /** Number of GIDs, by type. */
     readonly gidTypes: Readonly<Record<string, number>>;
   }[];
 }
@@ -38,15 +38,15 @@ export interface ReportDocument {
   readonly devices: readonly ReportDevice[];
   readonly conformance: {
     readonly capabilities: readonly string[];
-    /** What of the suite was asked for; absent: all of it. */
+    /** The part of the suite that was requested; absent: all of it. */
     readonly only?: string;
     readonly passed: number;
     readonly failed: readonly { readonly behaviour: string; readonly message: string }[];
-    /** How many behaviours each capability that is missing leaves out. */
+    /** Number of behaviours that were left out, by the capability that is missing. */
     readonly notApplicable: Readonly<Record<string, number>>;
   };
   readonly figures: readonly Figure[];
-  /** Why there are no figures. */
+  /** The reason that there are no figures. */
   readonly figuresProblem?: string;
 }
 

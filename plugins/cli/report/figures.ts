@@ -1,6 +1,7 @@
 /**
- * How fast a pair of adapters is, as perftest would measure it: a message there and one back, or a
- * window of them under way. Both ends are in this process and sleep until the device wakes them.
+ * Measures a pair of adapters as perftest does: round trips of one message, and the throughput of a
+ * window of messages in flight. Both ends are in this process and sleep until the device wakes
+ * them.
  */
 import {
   CompletionFlags,

@@ -1,4 +1,4 @@
-/** Takes out of a text what says whose machine it is of. */
+/** Masks whatever in a text identifies a machine or its owner. */
 import { homedir, hostname, networkInterfaces, userInfo } from 'node:os';
 
 /** A word of this machine, and what stands in its place. */
@@ -38,7 +38,7 @@ function userName(): string {
   }
 }
 
-/** What looks like an address or a number of a device, here or elsewhere; tried in this order. */
+/** Patterns of addresses and device numbers of any machine, tried in this order. */
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b/gi, '<MAC>'],
   [/(?<![\w:])(?:[0-9a-f]{4}:){3}[0-9a-f]{4}(?![\w:])/gi, '<GUID>'],

@@ -1,4 +1,4 @@
-/** Two adapters that are open, as the suite takes them. */
+/** Two open adapters, in the form that the suite takes. */
 import type { Ia } from 'dapl';
 import type { CompliancePair } from 'dapl/testing';
 

@@ -1,2 +1,4 @@
-/** Whose devices `dapl test` can look at, by a word; any other one is the provider of a package. */
+/**
+ * Providers that `dapl test` knows by name. Any other name is a package that exports a provider.
+ */
 export const PROVIDERS = ['verbs', 'softroce', 'mock'] as const;

@@ -1,4 +1,4 @@
-/** What `dapl test` looks at: one device of a provider, or two that reach each other. */
+/** The subject of `dapl test`: one device of a provider, or two that reach each other. */
 import { basename, join } from 'node:path';
 import { cwd } from 'node:process';
 import { type Ia, openIa, type OpenIaOptions } from 'dapl';
@@ -12,7 +12,7 @@ import { pairOf } from './pair.js';
 
 // `dapl test` over the provider of a package, which is opened by name.
 
-/** Of the suite, what a device says of itself by the same name. */
+/** Capabilities of the suite that a device reports under the same name. */
 const OF_DEVICES = [
   'ud',
   'multicast',
@@ -101,13 +101,13 @@ export interface SubjectOptions {
 export interface Subject {
   readonly provider: string;
   readonly fixture: ProviderFixture;
-  /** Of verbs: what the library and sysfs say of the devices, the peer's second. */
+  /** Devices of verbs, as the library and sysfs describe them; the peer's is the second. */
   readonly devices: readonly InspectedDevice[];
   /** Real time passes, so that how long something takes says something. */
   readonly isTimed: boolean;
 }
 
-/** What a device of software has; what the fixture alone could do is left out. */
+/** Capabilities of a software device, without those that only a fixture can provide. */
 const SOFTWARE: readonly Capability[] = [
   'latency',
   'refusal-reasons',
@@ -125,7 +125,7 @@ const SOFTWARE: readonly Capability[] = [
   'multicast',
 ];
 
-/** What every device of verbs has, and what it has if it says so. */
+/** Capabilities of every verbs device, and below those that it has if it reports them. */
 const HARDWARE: readonly Capability[] = ['second-adapter', 'loopback', 'file-mapping'];
 const OPTIONAL: readonly Capability[] = [
   'ud',

@@ -1,4 +1,4 @@
-/** What `dapl test` does: the conformance suite over a device, figures, and the report of both. */
+/** Runs `dapl test`: the conformance suite over a device, the figures, and the report of both. */
 import { closeSync, openSync, unlinkSync, writeSync } from 'node:fs';
 import { type BehaviourResult, runProvider } from 'dapl/testing';
 import { type ReportDocument, reportDocument } from './document.js';
@@ -7,7 +7,7 @@ import { privateWords } from './mask.js';
 import { type Subject, subjectOf, type SubjectOptions } from './subject.js';
 
 export interface TestOptions extends SubjectOptions {
-  /** Of this package. */
+  /** Version of this package. */
   readonly version: string;
   /** Behaviours whose `Group: behaviour` has this in it; default: all. */
   readonly only?: string;

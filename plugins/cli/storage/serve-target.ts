@@ -1,4 +1,4 @@
-/** Opens what `dapl iser-target` was given, serves it, and leaves in good order. */
+/** Opens the images given to `dapl iser-target`, serves them, and shuts down in order. */
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { type Ia, openIa } from 'dapl';
@@ -16,7 +16,7 @@ import {
 
 export interface TargetSettings {
   readonly lun: readonly string[];
-  /** Of each LUN in turn, instead of its own. */
+  /** Serial numbers, by LUN, in place of the default ones. */
   readonly serial: readonly string[];
   /** Bytes of a further LUN in memory. */
   readonly memory?: number;

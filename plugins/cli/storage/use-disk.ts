@@ -1,4 +1,4 @@
-/** What `dapl iser-initiator` does with a disk: tells what is there, copies, compares. */
+/** The actions of `dapl iser-initiator` on a disk: list, copy, compare. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { Presets, SingleBar } from 'cli-progress';
 import { type Ia, openIa } from 'dapl';
