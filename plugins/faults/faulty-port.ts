@@ -38,7 +38,7 @@ interface Kept {
 
 /** Rules are shown packets with an ICRC, which a port cuts off, or has not made yet: zeros. */
 const ICRC_BYTES = 4;
-/** Where packets that are shown again begin. */
+/** Alignment of packets that are delivered again. */
 const ALIGNMENT = 64;
 
 export class FaultyPort extends ForwardingPort {
@@ -47,7 +47,7 @@ export class FaultyPort extends ForwardingPort {
   private readonly leaving: LeavingPackets;
   private readonly groups = new Map<number, string>();
   private readonly local: readonly string[];
-  /** Of packets that have been offered and not taken: a rule is asked once. */
+  /** Decisions on packets that were offered and not accepted yet: a rule is asked once for each. */
   private readonly decided: (PacketAction | undefined)[] = [];
   /** Received, and to be shown now. */
   private readonly due: Kept[] = [];
@@ -249,7 +249,7 @@ export class FaultyPort extends ForwardingPort {
   }
 }
 
-/** When a packet arrives later than it would, or again. */
+/** Delays of the copies that a packet arrives as, in microseconds. */
 function delaysOf(action: PacketAction): readonly number[] {
   if (action.type === 'delay') return [action.byUs];
   return action.type === 'duplicate' ? action.afterUs : [];

@@ -46,7 +46,7 @@ export {
 export type { SendAction, SendFaultRule, SendMatch, SendView } from './grammar/send-faults.js';
 
 export interface FaultsOptions {
-  /** Of chance, an integer from 0 to 2^53 - 1; default 1. */
+  /** Seed of randomness, an integer from 0 to 2^53 - 1; default 1. */
   readonly seed?: number;
 }
 
@@ -54,11 +54,11 @@ export interface Faulty {
   /** In place of the provider. */
   readonly provider: ConfiguredProvider;
   /**
-   * Of packets that the adapter sends and receives. Without a packet port (verbs) `add` throws, or
-   * openIa, if the rule was there before: DAT_MODEL_NOT_SUPPORTED.
+   * Rules for packets that the adapter sends and receives. Without a packet port (verbs) `add`
+   * throws DAT_MODEL_NOT_SUPPORTED; so does openIa, if the rule was added before.
    */
   readonly packets: FaultScript<PacketView, PacketMatch, PacketAction>;
-  /** Of send requests that fail, unsent, and their queue pair with them. */
+  /** Rules for send requests, which fail unsent, and their queue pair with them. */
   readonly sends: FaultScript<SendView, SendMatch, SendAction>;
   /**
    * For the end of a test.

@@ -1,11 +1,11 @@
-/** Packets that a device has offered to its port: read, copied, and sent once more. */
+/** Packets that a device has offered to its port: reads, copies and resends them. */
 import { COPIED_PAYLOAD_BYTES, type PacketPort, TX, TX_SEGMENT } from '../../core/spi/index.js';
 
 /** A packet that no longer stands in the port's arrays. */
 export interface PacketCopy {
   readonly path: number;
   readonly header: Uint8Array;
-  /** Of the copied payload; absent without one. */
+  /** Region of the copied payload; absent without one. */
   readonly region: number | undefined;
   readonly payloadBytes: number;
 }

@@ -23,7 +23,7 @@ import { type Destination, SingleMad } from './transmission.js';
 import { isResponse, type MadHeader } from '../../core/spi/modules/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
-/** What agents share. */
+/** Services that all agents of a module share. */
 export interface AgentServices extends MadSendServices {
   readonly rmpp: RmppServices;
   readonly logger: Logger;

@@ -157,7 +157,7 @@ const FATAL: readonly AsyncEventType[] = [AsyncEventType.CQ_ERR, AsyncEventType.
 /** Restarts with nothing sent or received in between: after that QP1 is given up. */
 const MOST_RESTARTS = 8;
 
-/** What has become of sends and receives on QP1. */
+/** Counters of sends and receives on QP1. */
 export interface MadPortCounters {
   sent: number;
   sendErrors: number;
@@ -342,7 +342,10 @@ export class GsiPort implements MadPort {
     this.restarting = false;
   }
 
-  /** What QP1 has forgotten; followers go again, in front of what waits for room. */
+  /**
+   * Handles sends that QP1 lost in the reset. Those after the failed one are reposted, ahead of
+   * requests that wait for room; the others complete as flushed.
+   */
   private returnLost(): void {
     const { posted, followers, returning, overflow } = this;
     const lost: WorkRequest[] = [];

@@ -20,7 +20,7 @@ import type {
   TransmissionOwner,
 } from './transmission.js';
 
-/** What a send needs of its surroundings. */
+/** Services that a send uses. */
 export interface MadSendServices {
   readonly port: MadPort;
   readonly timers: Timers;
@@ -28,7 +28,7 @@ export interface MadSendServices {
   readonly scheduler: Scheduler;
 }
 
-/** What a send tells its agent. */
+/** Callbacks of a send to its agent. */
 export interface MadSendOwner extends TransmissionOwner {
   deliver(send: MadSend): void;
   report(send: MadSend, status: WcStatus, rmppStatus: number): void;
@@ -37,7 +37,7 @@ export interface MadSendOwner extends TransmissionOwner {
 export interface MadSendInit {
   readonly options: MadSendOptions;
   readonly destination: Destination;
-  /** What a response must match, undefined if none is expected. */
+  /** Key that a response must match; undefined if none is expected. */
   readonly key: string | undefined;
   readonly makeTransmission: (onTransmitted: OnTransmitted) => Transmission;
 }

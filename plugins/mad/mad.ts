@@ -57,14 +57,14 @@ export interface MadOptions {
   readonly receiveDepth?: number;
   /** Address handles kept for later sends, 0 to 65,536; default 256. */
   readonly maxIdleAddresses?: number;
-  /** What RMPP transfers to this node may hold, in all. */
+  /** Limits on RMPP transfers to this node, in all. */
   readonly rmpp?: Partial<RmppLimits>;
 }
 
 const DEPTH = optional(integer(1, 32_768));
 const MAX_IDLE_ADDRESSES = 65_536;
 
-/** What each may be. */
+/** Allowed values of each option. */
 export const MAD_OPTIONS = {
   sendDepth: DEPTH,
   receiveDepth: DEPTH,
@@ -81,7 +81,7 @@ const WINDOWS_PER_RECEIVE_QUEUE = 8;
 /** `close` waits this long for sends on QP1, then flushes it; and again, then does without. */
 const CLOSE_STEP_US = 500_000;
 
-/** What answers to requests that no agent takes belong to; after a flush they do not go again. */
+/** Owner of replies to requests that no agent takes. They are not reposted after a flush. */
 const OF_NO_AGENT: TransmissionOwner = {
   retain: () => undefined,
   release: () => undefined,
@@ -189,7 +189,10 @@ export class Mad implements MadModule {
     for (const agent of this.agents) agent.flush();
   }
 
-  /** Of a shared device, requests of a class come to one process; the CM's go by service id. */
+  /**
+   * Claims a class on a shared device: requests of a class go to one process, those of the CM by
+   * service id.
+   */
   private claimClass(options: MadAgentOptions): void {
     if (!isOwned(options)) return;
     try {

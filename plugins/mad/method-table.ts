@@ -1,6 +1,6 @@
 /**
- * Which agent gets a request: agents by class version, class, method, and OUI for vendor range 2
- * (IBTA 13.4.2; ib_mad's registration rules). One method has one agent.
+ * Finds the agent for a request, by class version, class, method, and OUI for vendor range 2 (IBTA
+ * 13.4.2; ib_mad's registration rules). One method has one agent.
  */
 import {
   checkValue,

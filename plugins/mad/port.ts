@@ -1,6 +1,6 @@
 /**
- * What agents and RMPP transfers need of that which carries their datagrams: QP1 of a device
- * (gsi-port.ts), or whatever stands in its place.
+ * Contract of the datagram port under agents and RMPP transfers: QP1 of a device (gsi-port.ts), or
+ * a replacement.
  */
 import type { Gid, WcStatus } from '../../core/spi/index.js';
 

@@ -46,7 +46,7 @@ export interface Qp1Completion {
   sourcePort: number;
 }
 
-/** Where an entry goes. */
+/** Destination of an entry. */
 export interface Qp1Address {
   readonly handle: number;
   readonly qpn: number;
@@ -212,7 +212,9 @@ export class Qp1 {
     this.qp.modify({ state: QpState.ERR });
   }
 
-  /** What ends QP1, in order; each step may fail when the device has ended it already. */
+  /**
+   * Steps that destroy QP1, in order. Each may fail if the device has destroyed its object already.
+   */
   endSteps(): readonly (() => void)[] {
     return [
       () => this.qp.destroy(),

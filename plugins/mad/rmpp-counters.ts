@@ -1,4 +1,4 @@
-/** What has become of RMPP transfers, of all agents of a module. */
+/** Counters of RMPP transfers, over all agents of a module. */
 export interface RmppCounters {
   segmentsSent: number;
   segmentsResent: number;

@@ -1,6 +1,6 @@
 /**
- * What strangers may have us hold: anybody can send first segments, and never the rest. Shared by
- * all agents of a module.
+ * Limits on memory for RMPP transfers: anyone can send first segments and never the rest. All
+ * agents of a module share them.
  */
 import { assert, integer, optional } from '../../core/spi/checks/index.js';
 
@@ -22,7 +22,7 @@ export interface RmppLimits {
 
 const MAX_TRANSFERS = 65_536;
 
-/** What each may be. */
+/** Allowed values of each limit. */
 export const RMPP_LIMITS = {
   maxTransferBytes: optional(integer(1, 2 ** 31 - 1)),
   maxTotalBytes: optional(integer(1, Number.MAX_SAFE_INTEGER)),

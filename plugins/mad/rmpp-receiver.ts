@@ -47,7 +47,7 @@ export class Reassembly {
     return this.inOrder === this.lastSegment;
   }
 
-  /** Whether a segment has come before an earlier one. */
+  /** True if a segment arrived ahead of a missing one. */
   get hasHole(): boolean {
     return this.ahead.size > 0;
   }
@@ -130,7 +130,7 @@ export interface RmppReceiverServices {
 }
 
 export interface RmppReceiverInit {
-  /** Of the first segment, RMPP header included. */
+  /** Headers of the first segment, RMPP header included. */
   readonly headers: Uint8Array;
   readonly peer: MadAddress;
   /** The whole of it, valid during the call. */
@@ -141,13 +141,16 @@ export interface RmppReceiverInit {
 }
 
 export class RmppReceiver implements Forgettable {
-  /** How far our response may go before it is acknowledged: the peer says so when it turns. */
+  /**
+   * Segments of our response that may be sent before an ACK; the peer states it with its turning
+   * ACK.
+   */
   replyWindow = 1;
   private state: RmppReceiveState = 'RECEIVING';
   private readonly reassembly: Reassembly;
   private windowLast = 1;
   private lastAcked = 0;
-  /** Where the last hole was that the sender has been told of. */
+  /** The missing segment that was last reported to the sender. */
   private lastHole = 0;
   private readonly timer = new Timer(() => this.dispatch('expired'));
 

@@ -1,7 +1,6 @@
 /**
- * How a MAD of any length is cut into segments (IBTA 13.6.2). Every segment repeats
- * the headers of its class; PayloadLength counts what is behind the RMPP header, the repeated class
- * headers included.
+ * Splits a MAD of any length into segments (IBTA 13.6.2). Every segment repeats the headers of its
+ * class; PayloadLength counts the bytes after the RMPP header, the repeated class headers included.
  */
 import { MAD_BYTES } from '../../core/spi/index.js';
 import { classHeaderLength } from '../../core/spi/modules/mad-header.js';

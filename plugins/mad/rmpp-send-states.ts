@@ -45,7 +45,7 @@ export type RmppSendAction =
   /** Has the retries, and the time until one is spent, begin anew. */
   | 'reloadRetries'
   | 'spendRetry'
-  /** What the transfer will be said to have come to. */
+  /** Sets the result that the transfer reports. */
   | 'resultSuccess'
   | 'resultTimeout'
   | 'resultAborted'

@@ -58,7 +58,7 @@ export interface RmppSenderInit {
   readonly destination: Destination;
   /** The segment up to which may be sent before the first ACK. */
   readonly firstWindow: number;
-  /** Of the send: 0 when no response is expected. */
+  /** Response timeout of the send: 0 when no response is expected. */
   readonly timeoutUs: number;
   readonly retries: number;
   readonly onTransmitted: OnTransmitted;
@@ -86,7 +86,7 @@ export class RmppSender implements Transmission {
   private status: WcStatus = WcStatus.SUCCESS;
   private failure: WcStatus = WcStatus.SUCCESS;
   private rmppStatus = 0;
-  /** Why it is to be broken off, if that is not decided yet. */
+  /** The status to abort with, until the abort is decided. */
   private abortStatus = 0;
   /** The MAD that has acknowledged everything, while a response is expected. */
   private lastAck: Uint8Array | undefined;
@@ -193,7 +193,9 @@ export class RmppSender implements Transmission {
     this.dispatch('ackedAll');
   }
 
-  /** Whether the ACK shows for the first time that its next segment has got lost. */
+  /**
+   * Schedules the segment after the ACK again; true if this ACK is the first to show it missing.
+   */
   private noteMissing(): boolean {
     const oldest = this.lastAcked + 1;
     if (oldest > this.highest || oldest >= this.next || this.shownMissing === oldest) return false;

@@ -24,7 +24,7 @@ import {
   type RmppHeader,
 } from './wire/rmpp-header.js';
 
-/** What all agents of a module share. */
+/** Services that all agents of a module share. */
 export interface RmppServices {
   readonly port: MadPort;
   readonly timers: Timers;
@@ -38,7 +38,7 @@ export interface RmppServices {
 
 /** The agent. */
 export interface RmppHost extends TransmissionOwner {
-  /** Whether the MAD is a request, or the response to one that waits for it. */
+  /** True if the MAD is a request, or the response to a request that waits for it. */
   expects(header: MadHeader, source: MadAddress): boolean;
   /** A part of it has come. */
   noteArriving(header: MadHeader, source: MadAddress): void;
@@ -46,7 +46,7 @@ export interface RmppHost extends TransmissionOwner {
   takeTransfer(data: Uint8Array, header: MadHeader, source: MadAddress): void;
 }
 
-/** What a transfer to be sent is known by. */
+/** Parameters of a transfer to send. */
 export interface TransferInit extends Omit<
   RmppSenderInit,
   'firstWindow' | 'onStart' | 'onReported'
@@ -66,7 +66,7 @@ export class RmppTransfers {
     this.control = new RmppControl(services.port, host, services.logger);
   }
 
-  /** Whether a transfer with this transaction id goes to that peer already. */
+  /** True if a transfer with this transaction id is being sent to that peer. */
   isSending(header: MadHeader, peer: MadAddress): boolean {
     return this.sends.has(sendKey(header, peer));
   }
@@ -82,7 +82,7 @@ export class RmppTransfers {
     });
   }
 
-  /** What the peer has allowed for the response to a request of several segments; else 1. */
+  /** Window that the peer has granted to the response of a request of several segments; else 1. */
   private replyWindow(header: MadHeader, peer: MadAddress): number {
     if ((header.method & METHOD_RESPONSE_BIT) === 0) return 1;
     const requestMethod = header.method & ~METHOD_RESPONSE_BIT;

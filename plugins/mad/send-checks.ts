@@ -1,4 +1,4 @@
-/** What an agent refuses to send, and whether it goes as one MAD or as an RMPP transfer. */
+/** Checks a MAD to be sent, and decides between one MAD and an RMPP transfer. */
 import { checkInteger, checkValue, kindOf } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
 import { MAD_BYTES, type MadAgentOptions, type MadSend, SpiError } from '../../core/spi/index.js';

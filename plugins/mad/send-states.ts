@@ -46,7 +46,7 @@ export type SendAction =
   | 'stopTimer'
   /** Calls the receive handler: always ahead of the report. */
   | 'deliver'
-  /** What `report` will say, unless an earlier action has said it. */
+  /** Sets the status of `report`, unless an earlier action has set it. */
   | 'statusSuccess'
   | 'statusOfTransmission'
   | 'statusTimeout'

@@ -1,6 +1,6 @@
 /**
- * How a MAD gets to its peer: as one work request (here), or as an RMPP transfer of many
- * (rmpp-sender.ts). The send (mad-send.ts) does not tell them apart.
+ * The transmission of a MAD: one work request (here), or an RMPP transfer of many (rmpp-sender.ts).
+ * The send (mad-send.ts) does not tell them apart.
  */
 import { type MadAddress, WcStatus } from '../../core/spi/index.js';
 import type { MadPort, PortAddress, WorkRequest } from './port.js';
@@ -20,14 +20,14 @@ export interface Transmission {
   readonly isRepeatable: boolean;
 }
 
-/** What a transmission belongs to, and what each of its work requests refers to. */
+/** Owner of a transmission. Each of its work requests holds a reference to it. */
 export interface TransmissionOwner {
   retain(): void;
   release(): void;
   readonly unregistering: boolean;
 }
 
-/** How it has ended; `withdrawn`: it was stopped, and the end waits for no completion. */
+/** End of a transmission; `withdrawn`: it was stopped, and the end waits for no completion. */
 export type TransmissionEnd = 'sent' | 'failed' | 'withdrawn';
 
 /**
@@ -36,7 +36,7 @@ export type TransmissionEnd = 'sent' | 'failed' | 'withdrawn';
  */
 export type OnTransmitted = (end: TransmissionEnd, status: WcStatus, rmppStatus: number) => void;
 
-/** Where a MAD goes. */
+/** Destination of a MAD. */
 export interface Destination {
   readonly address: PortAddress;
   readonly qpn: number;

@@ -1,4 +1,4 @@
-/** What a consumer gets of `openDomain`: its own objects in the domain, and what all may do. */
+/** A consumer's handle from `openDomain`: its own objects, and the operations open to all. */
 import {
   type Device,
   QpType,

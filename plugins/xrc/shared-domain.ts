@@ -93,8 +93,8 @@ export class SharedDomain {
   }
 
   /**
-   * As `target`, for one that is registered with: another process may have made it.
-   * @throws SpiError('EINVAL') there is none of that number
+   * Like `target`, for a target to be registered with: another process may have created it.
+   * @throws SpiError('EINVAL') no target has that number
    */
   targetOfAnyone(qpn: number): Target {
     const { handle } = this;

@@ -1,8 +1,8 @@
 /**
- * What creating a target QP is told, as a table (openib-general, December 2007): one call takes it
- * from RESET through INIT to RTR, so the table says for each attribute which transition it is of,
- * and whether it is needed, has a default, is accepted without effect or is refused. A target has
- * no send queue.
+ * Attributes for creating a target QP, as a table (openib-general, December 2007). One call takes
+ * the QP from RESET through INIT to RTR. The table says for each attribute to which transition it
+ * belongs, and whether it is required, has a default, is accepted without effect or is refused. A
+ * target has no send queue.
  */
 import {
   checkValue,
@@ -23,7 +23,10 @@ import {
   type XrcTargetAttributes,
 } from '../../core/spi/index.js';
 
-/** What a target QP has, whatever is asked for: the numbers that drivers have used since 2007. */
+/**
+ * Capabilities of every target QP, whatever is requested: the numbers that drivers have used since
+ * 2007.
+ */
 export const TARGET_CAPABILITIES = {
   maxSendWr: 1,
   maxReceiveWr: 0,
@@ -165,7 +168,7 @@ function checkKnown(given: XrcTargetAttributes): Name[] {
   );
 }
 
-/** What takes effect in a transition; the rest has been checked and is forgotten. */
+/** Picks the attributes of a transition; the others were checked and are dropped. */
 function pick(given: XrcTargetAttributes, transition: Row['transition']): QueuePairAttributes {
   const picked: Record<string, unknown> = {};
   for (const name of NAMES) {

@@ -53,7 +53,7 @@ export class Xrc implements XrcModule {
     return this.hold(consumer, domain);
   }
 
-  /** Of those that open a domain at once, one has the device open it. */
+  /** Has the device open a domain once, however many calls open it at the same time. */
   private async openLater(consumer: XrcConsumer, sharing: XrcSharing): Promise<XrcDomain> {
     const { key, mode } = sharing;
     const { device } = this.dependencies;
@@ -91,7 +91,7 @@ export class Xrc implements XrcModule {
     return hold;
   }
 
-  /** What fails of it stops nothing: the rest ends all the same, then the failures are told. */
+  /** Releases a consumer's domains. Errors do not stop it; they are thrown together at the end. */
   release(consumer: XrcConsumer): void {
     const failures: unknown[] = [];
     for (const hold of [...(this.holds.get(consumer) ?? [])]) {

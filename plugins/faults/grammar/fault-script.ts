@@ -20,13 +20,13 @@ import {
   within,
 } from '../../../core/spi/checks/index.js';
 
-/** Which of the matches are hit. */
+/** The matches that a rule hits. */
 export interface Occurrence {
   /** The first of them, an integer from 1 (default) on. */
   readonly nth?: number;
   /**
-   * How many from that one on: an integer from 1 on, or Infinity for all; default 1, with `percent`
-   * all.
+   * Number of matches to hit from there on: an integer from 1 on, or Infinity for all; default 1,
+   * with `percent` all.
    */
   readonly count?: number;
   /** Each of those with this chance, above 0 to 100 (default). */
@@ -37,13 +37,13 @@ export interface FaultRule<Match, Action> {
   /** All that is given must agree. Default: everything matches. */
   readonly match?: Match & Occurrence;
   readonly action: Action;
-  /** Of `percent`, an integer from 0 to 2^53 - 1. Default: what follows from the world's own. */
+  /** Seed for `percent`, an integer from 0 to 2^53 - 1. Default: derived from the world's seed. */
   readonly seed?: number;
 }
 
 /** A rule at work. */
 export interface Fault {
-  /** How many things matched, and how many of those were hit. */
+  /** Number of matches, and how many of those were hit. */
   readonly matched: number;
   readonly hits: number;
   /** Nothing more is hit. */
@@ -54,7 +54,7 @@ interface Typed {
   readonly type: string;
 }
 
-/** What a match may ask of a thing: what may be given, and whether the thing agrees. */
+/** A field of a match: the values it allows, and the test whether a subject agrees. */
 export interface MatchField<Subject, Value> {
   readonly kind: Kind;
   readonly agrees: (subject: Subject, wanted: Value) => boolean;
@@ -70,11 +70,11 @@ export interface FaultGrammar<Subject, Match extends object, Action extends Type
       Omit<Extract<Action, { readonly type: Type }>, 'type'>
     >;
   };
-  /** Whether an action has to do with a thing that matches; default: each has with all. */
+  /** True if an action applies to a matching subject; default: each applies to all. */
   readonly concerns?: (action: Action, subject: Subject) => boolean;
 }
 
-/** Where chance comes from. */
+/** Source of randomness. */
 export interface Chance {
   /** True in so many cases of a hundred. */
   percent(percent: number): boolean;
@@ -102,7 +102,7 @@ const RULE = {
 /** The rules at work on one kind of things; the first one that takes a thing decides. */
 export class FaultScript<Subject, Match extends object, Action extends Typed> {
   private readonly faults: ActiveFault<Subject, Match, Action>[] = [];
-  /** How many there ever were. */
+  /** Number of rules that were ever added. */
   private added = 0;
 
   /**
@@ -115,7 +115,7 @@ export class FaultScript<Subject, Match extends object, Action extends Typed> {
     private readonly chance: (seed: number) => Chance,
   ) {}
 
-  /** Whether there are rules: if not, nothing needs to be looked at. */
+  /** True if there are rules. If not, nothing needs to be looked at. */
   get any(): boolean {
     return this.faults.length > 0;
   }
@@ -140,7 +140,7 @@ export class FaultScript<Subject, Match extends object, Action extends Typed> {
     this.faults.length = 0;
   }
 
-  /** What happens to a thing; undefined where no rule hits it. */
+  /** The action on a subject; undefined if no rule hits it. */
   decide(subject: Subject): Action | undefined {
     return this.faults.find((fault) => fault.takes(subject))?.rule.action;
   }
@@ -216,7 +216,7 @@ class ActiveFault<Subject, Match extends object, Action extends Typed> implement
   }
 }
 
-/** Of a match within a match, its fields. */
+/** A value of a match; an object is shown with its fields. */
 function describeValue(value: unknown): string {
   if (typeof value !== 'object' || value === null) return show(value);
   const fields = Object.entries(value).map(([name, each]) => `${name} ${show(each)}`);

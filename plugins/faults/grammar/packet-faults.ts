@@ -1,4 +1,4 @@
-/** Faults of packets: what a rule may ask of one, and what may become of it. */
+/** Faults of packets: the fields that a rule can match, and the actions on a packet. */
 import {
   FUNCTION,
   integer,
@@ -34,7 +34,7 @@ export interface PacketView {
   readonly mad: MadHeader | undefined;
 }
 
-/** Which packets. From and to are the direction. */
+/** Packets to match. `from` and `to` give the direction. */
 export interface PacketMatch {
   readonly from?: string;
   readonly to?: string;
@@ -130,7 +130,7 @@ export const PACKET_FAULTS: FaultGrammar<PacketView, PacketMatch, PacketAction> 
 };
 
 /**
- * What rules, taps and traces see of a packet.
+ * A packet as rules, taps and traces see it.
  * @param view over `bytes`: BTH to ICRC
  */
 export function packetView(

@@ -1,10 +1,10 @@
-/** Faults of receives: which messages find none, though one is posted. */
+/** Faults of receives: messages that are treated as if no receive were posted. */
 import { integer } from '../../../core/spi/checks/index.js';
 import type { FaultGrammar, FaultRule } from './fault-script.js';
 
 /** A message that needs a receive: a SEND, or a WRITE with immediate data. */
 export interface ReceiveView {
-  /** Of the receiver. */
+  /** QP number of the receiver. */
   readonly qpn: number;
 }
 
@@ -13,7 +13,7 @@ export interface ReceiveMatch {
   readonly qpn?: number;
 }
 
-/** As if no receive were posted: RC answers with an RNR NAK, UC drops the message. */
+/** Acts as if no receive were posted: RC answers with an RNR NAK, UC drops the message. */
 export interface ReceiveAction {
   readonly type: 'not-ready';
 }

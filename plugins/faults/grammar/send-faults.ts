@@ -1,4 +1,4 @@
-/** Faults of send work requests: which are to fail, unsent, and how. */
+/** Faults of send requests: those that fail without being sent, and their status. */
 import { integer, type Kind, kindOf } from '../../../core/spi/checks/index.js';
 import { WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import type { FaultGrammar, FaultRule } from './fault-script.js';

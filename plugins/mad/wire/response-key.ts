@@ -1,4 +1,6 @@
-/** What makes a response match its request: transaction id, class and peer (ib_mad's rule). */
+/**
+ * The key that matches a response to its request: transaction id, class and peer (ib_mad's rule).
+ */
 import type { Gid } from '../../../core/spi/index.js';
 import type { MadHeader } from '../../../core/spi/modules/mad-header.js';
 

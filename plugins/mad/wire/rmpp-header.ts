@@ -74,7 +74,7 @@ export function parseRmppHeader(mad: Uint8Array): RmppHeader | undefined {
   };
 }
 
-/** Whether a MAD of a class with RMPP is part of a transfer; its length may be any. */
+/** True if a MAD of a class with RMPP is part of a transfer; its length is not limited to 256. */
 export function isRmppActive(mad: Uint8Array): boolean {
   return ((mad[field.responseTimeAndFlags] ?? 0) & RMPP_FLAG.ACTIVE) !== 0;
 }
