@@ -1,7 +1,7 @@
-/** Metrics into a meter of OpenTelemetry, which the application has. */
+/** Reports metrics to an OpenTelemetry meter of the application. */
 import type { Labels, MetricsSink } from './sink.js';
 
-/** What of `Meter` of @opentelemetry/api is used. */
+/** The part of `Meter` of @opentelemetry/api that is used. */
 export interface OtelMeter {
   createCounter(name: string, options: OtelOptions): { add(by: number, labels: Labels): void };
   createHistogram(

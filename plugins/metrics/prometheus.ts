@@ -1,4 +1,4 @@
-/** Metrics into prom-client, which the application has: nothing of it is imported here. */
+/** Reports metrics to prom-client. The application passes its module; nothing is imported here. */
 import type {
   HistogramDescription,
   Labels,
@@ -7,7 +7,7 @@ import type {
   Reading,
 } from './sink.js';
 
-/** What of prom-client is used: the module itself has it. */
+/** The part of prom-client that is used: the module itself fits. */
 export interface PromClient<Register> {
   readonly Counter: new (configuration: PromConfiguration<Register>) => {
     inc(labels: Labels, value: number): void;

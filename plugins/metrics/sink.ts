@@ -1,4 +1,4 @@
-/** Where numbers go: what a monitoring library has to offer, named as Prometheus names things. */
+/** Contract of a metrics sink: what a monitoring library must offer, in Prometheus terms. */
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -121,7 +121,7 @@ export class CaptureFile {
   }
 }
 
-/** Where a capture goes on that is there already. */
+/** Position at which an existing capture is continued. */
 interface Resume {
   /** Interfaces of the file's last section: the next one has this number. */
   readonly interfaces: number;

@@ -22,8 +22,8 @@ export { mergeCaptures } from './merge.js';
 
 export interface CaptureOptions {
   /**
-   * Where the capture goes (pcapng). Devices that name one file share it, and a capture that is
-   * there goes on; a file of another kind is refused.
+   * The capture file (pcapng). Devices that name the same file share it, and an existing capture is
+   * continued; a file of another kind is refused.
    */
   readonly file: string;
   /** UDP port of the packets, which the packet port does not tell; default 4791. */
@@ -36,7 +36,7 @@ const CAPTURE_OPTIONS = { file: TEXT, udpPort: optional(integer(1, 65535)) };
 interface TapOptions {
   readonly file: string;
   readonly udpPort: number;
-  /** Of the interface in the file. */
+  /** Name of the interface in the file. */
   readonly name: string;
 }
 
@@ -72,7 +72,7 @@ export function capture(provider: ConfiguredProvider, options: CaptureOptions): 
   return withModules(provider, tap({ file, udpPort, name }));
 }
 
-/** When each clock showed 0, in microseconds since 1970: one for all devices that share it. */
+/** Time at which each clock showed 0, in microseconds since 1970; devices on one clock share it. */
 const epochs = new WeakMap<Clock, number>();
 
 function epochOf(clock: Clock): number {

@@ -1,4 +1,4 @@
-/** Captures of several processes as one, in the order of time. */
+/** Merges captures of several processes, in order of time. */
 import { closeSync, constants, writeSync } from 'node:fs';
 import { type Block, CaptureReader } from './capture-reader.js';
 import { BlockType, sectionHeader } from './pcapng.js';

@@ -31,8 +31,8 @@ export function sectionHeader(application: string): Uint8Array {
 }
 
 /**
- * Whether a section header is of a section that more blocks may be appended to: of this version and
- * byte order, and of no stated length.
+ * True if blocks may be appended to the section: it has this version and byte order, and states no
+ * length.
  */
 export function goesOn(header: DataView): boolean {
   return (
@@ -98,7 +98,7 @@ export function packetBlock(
   return end + 16;
 }
 
-/** Where the packet begins in its block. */
+/** Offset of the packet in its block. */
 export const PACKET_DATA = 28;
 
 function block(type: number, body: Uint8Array): Uint8Array {

@@ -14,7 +14,7 @@ const PROTOCOL_UDP = 17;
 const HOP_LIMIT = 64;
 const DONT_FRAGMENT = 0x40;
 
-/** What ICRCs begin with: eight bytes of ones in place of InfiniBand's local header. */
+/** Initial state of every ICRC: eight bytes of ones in place of InfiniBand's local header. */
 const CRC_OF_LRH = crc32(new Uint8Array(8).fill(0xff));
 
 /** Bytes of the IP and UDP headers. */

@@ -1,4 +1,4 @@
-/** A packet port that is listened to: what it receives and sends goes to a capture. */
+/** A packet port that writes what it sends and receives to a capture. */
 import {
   type Clock,
   ForwardingPort,
@@ -13,9 +13,12 @@ import type { CaptureFile } from './capture-file.js';
 import { Direction } from './pcapng.js';
 import { completeFrame, type Flow, headerBytes, ICRC_BYTES } from './roce-frame.js';
 
-/** What the length field of an IP header can state. */
+/** The largest value of the length field of an IP header. */
 const MAX_IP_BYTES = 65_535;
-/** Of a longer packet: headers and 56 KiB, as much as one between two of ours on loopback has. */
+/**
+ * Bytes captured of a longer packet: headers and 56 KiB, the most that two of our devices on
+ * loopback send.
+ */
 const SHOWN_BYTES = 48 + LOCAL_MTU_BYTES;
 
 export interface TappedPortOptions {
@@ -23,7 +26,7 @@ export interface TappedPortOptions {
   readonly file: CaptureFile;
   readonly interfaceId: number;
   readonly clock: Clock;
-  /** What the clock's 0 is, in microseconds since 1970. */
+  /** Time at which the clock shows 0, in microseconds since 1970. */
   readonly epochUs: number;
   readonly udpPort: number;
 }
@@ -33,7 +36,7 @@ export class TappedPort extends ForwardingPort {
   private readonly paths = new Map<number, { readonly gid: Gid; readonly local: Gid }>();
   private readonly headers: Uint8Array;
   private holdsFile = true;
-  /** Where packets are put together that the arena does not have; there from the first one on. */
+  /** Buffer for packets that do not lie in the arena; allocated for the first of them. */
   private scratch: Uint8Array | undefined;
   private scratchRegion: number | undefined;
 

@@ -1,7 +1,7 @@
 /**
- * What crosses the provider contract, line by line (`dapl/plugins/trace`): connections and what
- * becomes of them, states and events of queue pairs, work requests and their completions. For any
- * provider; what the consumer itself sees is `DAPL_LOG` (docs/logging.md).
+ * Traces calls and events of the provider contract, one line each (`dapl/plugins/trace`):
+ * connections, states and events of queue pairs, work requests and their completions. It works with
+ * any provider. `DAPL_LOG` shows the consumer's view instead (docs/logging.md).
  */
 import {
   BOOLEAN,
@@ -131,7 +131,7 @@ function tracedCm(cm: CmModule, tell: Tell): Over<CmModule> {
       tell('connection', eventText(qpn, event));
       onEvent(event);
     };
-  /** What the consumer ends has no event where it waits for none. */
+  /** Reports ends that the consumer starts: they have no event if the connection awaits none. */
   const ending = (qpn: number, connection: CmConnection): CmConnection =>
     over<CmConnection>(connection, {
       disconnect: () => {
