@@ -4,7 +4,7 @@ import { isIP, isIPv6 } from 'node:net';
 import type { ConnectTarget } from './arguments.js';
 import type { StreamAddress } from './stream-transport.js';
 
-/** As `address()` of node:net. */
+/** The result of `address()`, as in node:net. */
 export interface SocketAddressInfo {
   readonly address: string;
   readonly family: 'IPv4' | 'IPv6';
@@ -19,7 +19,7 @@ export function addressInfo({ address, port }: StreamAddress): SocketAddressInfo
   return { address, family: familyOfAddress(address), port };
 }
 
-/** What a `lookup` event says, once for each address. */
+/** The callback for `lookup` events, called once for each address. */
 export type OnLookup = (
   error: Error | null,
   address: string | undefined,

@@ -6,7 +6,7 @@ import { createConnection } from './create.js';
 import type { RdmaSocket } from './rdma-socket.js';
 import type { ByteStreamProtocol } from './stream-transport.js';
 
-/** What an agent knows of a request when it needs a connection. */
+/** The parts of a request that an agent uses for a new connection. */
 type Wanted = http.ClientRequestArgs & { readonly signal?: AbortSignal | undefined };
 
 function socketFor(protocol: ByteStreamProtocol, wanted: Wanted): RdmaSocket {

@@ -1,13 +1,13 @@
-/** What callers of sockets and servers give: the forms that node:net has, as options. */
+/** Arguments of sockets and servers: converts the call forms of node:net to options. */
 import type { LookupFunction } from 'node:net';
 import { type Kind, kinds, mustBe } from 'dapl/spi';
 
 /** The longest that a timer of Node can be, in milliseconds. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** As node:net has it. */
+/** The default of node:net. */
 const DEFAULT_BACKLOG = 511;
 
-/** What `socket.connect` takes; other options of node:net are passed over. */
+/** Options of `socket.connect`; other options of node:net are ignored. */
 export interface ConnectOptions {
   /** 1 to 65535. */
   readonly port: number | string;
@@ -15,7 +15,7 @@ export interface ConnectOptions {
   readonly host?: string | undefined;
   /** IP version; 0, the default, for either. */
   readonly family?: 0 | 4 | 6 | undefined;
-  /** Of `lookup`: flags of node:dns. */
+  /** Flags of node:dns for `lookup`. */
   readonly hints?: number | undefined;
   /** Default `dns.lookup`. */
   readonly lookup?: LookupFunction | undefined;
@@ -24,7 +24,7 @@ export interface ConnectOptions {
   readonly localPort?: number | undefined;
 }
 
-/** What `server.listen` takes; other options of node:net are passed over. */
+/** Options of `server.listen`; other options of node:net are ignored. */
 export interface ListenOptions {
   /** 0 to 65535; 0, the default, for one of the protocol's choice. */
   readonly port?: number | undefined;
@@ -36,7 +36,7 @@ export interface ListenOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What `socket.connect` does. */
+/** The checked arguments of `socket.connect`. */
 export interface ConnectTarget {
   /** A name, or a numeric address. */
   readonly host: string;
@@ -48,7 +48,7 @@ export interface ConnectTarget {
   readonly localPort: number | undefined;
 }
 
-/** What `server.listen` does. */
+/** The checked arguments of `server.listen`. */
 export interface ListenTarget {
   /** Undefined for the protocol's own choice. */
   readonly host: string | undefined;

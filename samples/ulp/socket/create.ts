@@ -3,7 +3,7 @@ import type { ConnectOptions } from './arguments.js';
 import { RdmaServer, type RdmaServerOptions } from './rdma-server.js';
 import { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';
 
-/** What `socket.connect` takes, and what a socket is made with. */
+/** Options of `socket.connect`, and those of the socket itself. */
 export interface CreateConnectionOptions extends RdmaSocketOptions, ConnectOptions {
   /** Milliseconds; as `socket.setTimeout`. */
   readonly timeout?: number | undefined;

@@ -25,7 +25,7 @@ export interface RdmaServerOptions extends Omit<RdmaSocketOptions, 'signal'> {
   /** `setKeepAlive` of each connection. */
   readonly keepAlive?: boolean | undefined;
   readonly keepAliveInitialDelay?: number | undefined;
-  /** As of node:net: sends at once in any case. */
+  /** Accepted as in node:net; has no effect, because writes are always sent immediately. */
   readonly noDelay?: boolean | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface DropArgument {
   readonly remoteFamily: 'IPv4' | 'IPv6';
 }
 
-/** What one `listen` has begun, until `close`. */
+/** State of one `listen`, until `close`. */
 interface Listening {
   /** Undefined until it is there. */
   listener: ByteStreamListener | undefined;
@@ -71,7 +71,7 @@ export class RdmaServer extends EventEmitter {
     return this.current?.listener !== undefined;
   }
 
-  /** What peers connect to; null when not listening. */
+  /** Address that peers connect to; null when not listening. */
   address(): SocketAddressInfo | null {
     const listener = this.current?.listener;
     return listener === undefined ? null : addressInfo(listener.local);

@@ -62,7 +62,7 @@ class IdleTimer {
 
 export interface RdmaSocketOptions {
   readonly protocol: ByteStreamProtocol;
-  /** Whether this side goes on sending when the peer has ended. Default false, as in node:net. */
+  /** True to keep sending after the peer has ended. Default false, as in node:net. */
   readonly allowHalfOpen?: boolean | undefined;
   /** Destroys the socket when it fires: ABORT_ERR. */
   readonly signal?: AbortSignal | undefined;
@@ -72,14 +72,16 @@ export interface RdmaSocketOptions {
   readonly writableHighWaterMark?: number | undefined;
 }
 
-/** That of node:stream starves a fabric: a write of its size waits for its credits each time. */
+/**
+ * The default of node:stream is too small for a fabric: each write of that size waits for credits.
+ */
 const HIGH_WATER_MARK = 64 * 1024;
 /** Longer views are handed over in pieces, so that the peer has memory again meanwhile. */
 const LONGEST_CHUNK = 64 * 1024;
-/** Where Linux begins to ask, when a socket has keep-alive and says nothing of the delay. */
+/** Delay of Linux before the first keepalive, for a socket that sets none. */
 const DEFAULT_KEEP_ALIVE_MS = 7_200_000;
 
-/** As node:stream has it. */
+/** The callback of node:stream. */
 type Done = (error?: Error | null) => void;
 
 /** A write that waits for the connection. */
@@ -110,7 +112,7 @@ export class RdmaSocket extends Duplex {
   private isReset = false;
   /** The stream has ended by itself, or was never there. */
   private isOver = false;
-  /** Why the connection broke, until all that came before has been read. */
+  /** The error that broke the connection, until all bytes before it were read. */
   private failure: StreamError | undefined = undefined;
   private hadError = false;
   private holdsProcess = true;
@@ -450,7 +452,7 @@ export class RdmaSocket extends Duplex {
   }
 }
 
-/** As node:net does where the peer's end ends the socket: EPIPE, and not a complaint of streams. */
+/** Fails writes after the peer's end with EPIPE, as node:net does, rather than a stream error. */
 function refuseWritesAfterEnd(this: RdmaSocket): void {
   if (this.allowHalfOpen) return;
   this.write = (_chunk: unknown, ...rest: readonly unknown[]): boolean => {

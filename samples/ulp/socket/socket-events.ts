@@ -1,4 +1,6 @@
-/** What sockets and servers share: calls of the consumer from within a protocol, Node's errors. */
+/**
+ * Helpers of sockets and servers: callbacks to the consumer from within a protocol, Node's errors.
+ */
 import { StreamError } from './stream-error.js';
 
 /**

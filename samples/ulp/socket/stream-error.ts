@@ -1,9 +1,9 @@
-/** What goes wrong with a byte stream, in Node's words: `code`, `errno`, `syscall`. */
+/** The error of a byte stream, in Node's form: `code`, `errno`, `syscall`. */
 import { constants } from 'node:os';
 
 const { errno: ERRNO } = constants;
 
-/** What each code means for a stream over RDMA; the codes are those of POSIX. */
+/** The meaning of each code for a stream over RDMA; the codes are those of POSIX. */
 const MEANINGS = {
   EACCES: 'this process may not',
   EADDRINUSE: 'address already in use',
@@ -32,7 +32,7 @@ export interface StreamErrorOptions {
   /** The peer's, or the own address of a `listen`. */
   readonly address?: string | undefined;
   readonly port?: number | undefined;
-  /** What is beneath: a DatError, a FlowError. */
+  /** The underlying error: a DatError, a FlowError. */
   readonly cause?: unknown;
 }
 

@@ -1,14 +1,14 @@
 /**
- * What a byte-stream protocol over RDMA (rsockets, SDP) gives to the socket class, and what it is
- * told. The protocol has the credits, the registered memory and the connection; the socket class
- * has Node's streams, events and error codes, and knows no protocol.
+ * Contract between a byte-stream protocol over RDMA (rsockets, SDP) and the socket class. The
+ * protocol has the credits, the registered memory and the connection; the socket class has Node's
+ * streams, events and error codes, and knows no protocol.
  *
  * Calls may be made from within any callback, and callbacks may come from within any call but
  * `peek`, `connect` and `listen`.
  */
 import type { StreamError } from './stream-error.js';
 
-/** Where an end of a stream is. */
+/** Address of one end of a stream. */
 export interface StreamAddress {
   /** Numeric, IPv4 or IPv6. */
   readonly address: string;
@@ -16,7 +16,7 @@ export interface StreamAddress {
   readonly port: number;
 }
 
-/** What a stream tells. */
+/** Events of a stream. */
 export interface ByteStreamEvents {
   /** Bytes have come, or `hasEnded` has become true. It may come without need, too. */
   onReadable(): void;
@@ -116,7 +116,7 @@ export interface StreamListenOptions {
   readonly port: number;
   /** Connections that may be in the making at a time, 1 on; further ones are refused. */
   readonly backlog: number;
-  /** Whether to take a peer that asks; it is refused (ECONNREFUSED there) where not. */
+  /** True to accept a peer; otherwise it is refused (ECONNREFUSED on its side). */
   admit(remote: StreamAddress, local: StreamAddress): boolean;
   /** A connection is there. `start` is called on it from within. */
   onStream(stream: ByteStream): void;

@@ -1,6 +1,6 @@
 /**
- * What the peer has written into the receive buffer, what of it has been read, and which halves and
- * credits the peer is given again.
+ * The receive buffer: the bytes that the peer has written, those that were read, and the halves and
+ * credits to return to the peer.
  */
 import { RsocketProtocolError } from '../wire/index.js';
 import { next16 } from './sequence.js';
@@ -50,12 +50,12 @@ export class ReceiveWindow {
     return this.unreadBytes;
   }
 
-  /** Where the first of them is in the buffer. */
+  /** Offset of the first unread byte in the buffer. */
   get readOffset(): number {
     return this.readAt;
   }
 
-  /** Of them those that lie in one piece. */
+  /** Unread bytes that are contiguous. */
   get readable(): number {
     return Math.min(this.unreadBytes, HALVES * this.halfBytes - this.readAt);
   }
@@ -94,7 +94,7 @@ export class ReceiveWindow {
     }
   }
 
-  /** What the peer is to be given: a half and credits, or credits alone. */
+  /** The update that is due to the peer: a half and credits, or credits alone. */
   get due(): 'half' | 'credits' | undefined {
     if (this.freeBytes >= this.halfBytes) return 'half';
     return this.untilCredits <= 0 ? 'credits' : undefined;

@@ -1,7 +1,7 @@
 /**
- * Where the next bytes go in the peer's receive buffer, and how many messages it takes. The buffer
- * has two halves, filled in turn: a message never straddles them, and the next half is begun when
- * the present one is full.
+ * Position in the peer's receive buffer, and credits for messages. The buffer has two halves,
+ * filled in turn: a message never straddles them, and the next half begins when the present one is
+ * full.
  */
 import {
   checkEnd,

@@ -5,7 +5,7 @@ export function next16(sequence: number, by: number): number {
   return (sequence + by) & SEQUENCE_MASK;
 }
 
-/** How far it is on from one to the other: 0 to 65535. */
+/** Distance from one sequence number to the other: 0 to 65535. */
 export function distance(from: number, to: number): number {
   return (to - from) & SEQUENCE_MASK;
 }

@@ -29,7 +29,7 @@ import {
 
 // Areas that the two sides have published to each other (riomap, riowrite of librdmacm).
 
-/** What the peer has published, by slot. */
+/** Areas that the peer has published, by slot. */
 class PeerIomaps {
   private readonly entries: (IomapEntry | undefined)[];
 
@@ -72,7 +72,7 @@ interface OwnIomap {
   readonly entry: IomapEntry;
 }
 
-/** What this side publishes. */
+/** Areas that this side publishes. */
 class OwnIomaps {
   private readonly taken = new Set<number>();
   private readonly waiting: OwnIomap[] = [];
@@ -130,7 +130,7 @@ export type Outgoing =
       readonly immediate: number;
       /** The peer's slot. */
       readonly slot: number;
-      /** Where the half begins in the receive buffer. */
+      /** Offset of the half in the receive buffer. */
       readonly offset: number;
       readonly controlSlot: number;
     }
@@ -203,7 +203,7 @@ export class Session {
     return this.isWritable && !this.own.hasWaiting ? this.sending.bytes : 0;
   }
 
-  /** Where those bytes go: from `targetOffset` on. Only where `sendable` is not 0. */
+  /** Destination of those bytes, from `targetOffset` on. Valid if `sendable` is not 0. */
   get target(): RemoteRegion {
     return this.sending.entry;
   }

@@ -1,4 +1,6 @@
-/** Which halves of a connection are open, and what ends them, as a table. */
+/**
+ * The state table of a connection: the directions that are open, and the events that close them.
+ */
 
 export type SessionState =
   /** Both sides send. */
@@ -20,7 +22,7 @@ export type SessionInput =
 
 export interface Transition {
   readonly next: SessionState;
-  /** What is told to the peer. */
+  /** The message to the peer. */
   readonly send?: 'SHUTDOWN' | 'DISCONNECT';
 }
 

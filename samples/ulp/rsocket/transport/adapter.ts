@@ -1,6 +1,6 @@
 /**
- * What the connections of one adapter share: a zone, the batch that completions are read with, and
- * what may be on its way.
+ * State that the connections of one adapter share: a zone, the batch for reading completions, and
+ * the limit on bytes in flight.
  */
 import { EventBatch, type Ia, type Pz } from 'dapl';
 import { Share } from './share.js';

@@ -1,4 +1,4 @@
-/** What ends a connection, in the codes of Node. */
+/** Errors of a connection, with the codes of Node. */
 import { streamErrors } from '../../socket/over-dat/index.js';
 import { RsocketProtocolError } from '../wire/index.js';
 

@@ -37,7 +37,7 @@ export class Iomap {
     throw new RangeError(`one area more: the peer has announced ${session.iomapSlots}`);
   }
 
-  /** What the peer writes. */
+  /** Bytes that the peer writes to. */
   get bytes(): Uint8Array {
     return this.lmr.bytes;
   }

@@ -19,7 +19,7 @@ import { CONTROL_SLOTS } from '../session/index.js';
 import type { Adapter } from './adapter.js';
 import type { RsocketPlan } from './options.js';
 
-/** What a request was, as its cookie. */
+/** Kinds of requests, used as their cookies. */
 export const Sent = { DATA: 0, CONTROL: 1 } as const;
 
 export interface LinkEvents {
@@ -130,12 +130,15 @@ export class Link {
     this.ep.postRdmaWrite(NOTHING, Sent.CONTROL, NOWHERE);
   }
 
-  /** What is posted leaves with one doorbell. */
+  /** Posts everything in `work` with one doorbell. */
   burst(work: () => void): void {
     this.ep.burst(work);
   }
 
-  /** What is posted is sent first; `onEnd` follows, unless the peer does not answer. */
+  /**
+   * Disconnects after the posted requests were sent; `onEnd` follows, unless the peer does not
+   * answer.
+   */
   disconnect(): void {
     if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
   }

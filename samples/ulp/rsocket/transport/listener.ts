@@ -1,4 +1,4 @@
-/** A port that peers connect to. */
+/** A port that peers connect to, for rsockets. */
 import type { Cr, Ia, Psp } from 'dapl';
 import { type Caller, type ServiceOptions, StreamService } from '../../socket/over-dat/index.js';
 import { type ConnectionData, decodeConnectionData } from '../wire/index.js';
@@ -6,7 +6,7 @@ import { Adapter } from './adapter.js';
 import type { RsocketPlan } from './options.js';
 import { RsocketStream } from './stream.js';
 
-/** As of any byte-stream protocol, and the streams are those of this one. */
+/** Listen options with RsocketStream as the stream type. */
 export type RsocketListenOptions = ServiceOptions<RsocketStream>;
 
 /** @throws DatError as `ia.createPsp` */
@@ -43,7 +43,7 @@ function callerOf(cr: Cr, ia: Ia, plan: RsocketPlan): Caller<RsocketStream> | un
   };
 }
 
-/** What the peer speaks of itself; undefined where that is no rsocket, or another version. */
+/** The peer's connection data; undefined if it is not an rsocket, or has another version. */
 function dataOf(cr: Cr): ConnectionData | undefined {
   try {
     return decodeConnectionData(cr.privateData);

@@ -1,4 +1,4 @@
-/** Registered memory of one connection: what the peer writes, and what is sent from. */
+/** Registered memory of one connection: buffers that the peer writes to, and that we send from. */
 import { endianness } from 'node:os';
 
 import { type Ia, type Lmr, type LmrSegment, MemPrivileges, type Pz } from 'dapl';
@@ -25,7 +25,7 @@ const PEER_WRITES =
   MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE | MemPrivileges.REMOTE_WRITE;
 
 export class ConnectionMemory implements TargetList {
-  /** What the peer sends is written here. */
+  /** Receive buffer that the peer writes its bytes to. */
   readonly buffer: Lmr;
   /** The peer's entries: where this side writes. */
   private readonly list: Lmr;
@@ -68,7 +68,7 @@ export class ConnectionMemory implements TargetList {
     );
   }
 
-  /** What the peer is told of it. */
+  /** Location of the memory, for the peer. */
   get data(): ConnectionData {
     const { credits, iomapSlots } = this.plan;
     return {

@@ -1,4 +1,4 @@
-/** Sizes of a connection, and what it is given of the machine. */
+/** Options of a connection: sizes, timeouts, polling. */
 import { announcedSlots } from '../wire/index.js';
 
 export interface RsocketOptions {
@@ -15,14 +15,13 @@ export interface RsocketOptions {
   /** Areas that the peer may publish (riomap): 0 to 32512; default 0. */
   readonly iomapSlots?: number;
   /**
-   * How long a peer may be silent before it is asked for a sign of life: milliseconds, 10 on; 0 for
-   * never; default 5000. So a peer that is gone is noticed also by a side that waits for its
-   * credits.
+   * Silence of the peer after which a keepalive is sent: milliseconds, 10 on; 0 for never; default
+   * 5000. A side that only waits for credits also detects a dead peer this way.
    */
   readonly keepAliveMs?: number;
-  /** How completions are waited for; default `event`. */
+  /** The way to wait for completions; default `event`. */
   readonly polling?: 'event' | 'adaptive';
-  /** How long `close` waits for the peer: milliseconds, 1 on; default 5000. */
+  /** Time that `close` waits for the peer: milliseconds, 1 on; default 5000. */
   readonly closeTimeoutMs?: number;
   /** The real time, unless a test has another one. */
   readonly after?: After;
@@ -55,7 +54,7 @@ const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [number, number]>>
   closeTimeoutMs: [1, 2 ** 31 - 1],
 };
 
-/** As endpoints have it. */
+/** The minimum of endpoints. */
 const LEAST_KEEP_ALIVE_MS = 10;
 
 /** It does not keep the process alive: what waits for the network does. */

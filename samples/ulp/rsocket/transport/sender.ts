@@ -132,7 +132,7 @@ export class Sender {
     return true;
   }
 
-  /** Of those bytes, as many as are sent now; 0 where more room is worth waiting for. */
+  /** Number of those bytes to send now; 0 if it is better to wait for more room. */
   private fitting(wanted: number): number {
     const { room, most } = this.memory.staging;
     return room >= Math.min(wanted, most / LOW_WATER) ? Math.min(wanted, room) : 0;

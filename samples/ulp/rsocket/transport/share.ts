@@ -1,8 +1,8 @@
 /**
- * How much of what the connections of one adapter have sent may be on its way at a time. The device
- * of a peer takes it all in by one buffer (softroce: a socket buffer, 4 MiB where the system allows
- * that), and what finds no room there has to be sent again. Fifty streams that each filled a window
- * of their own lost a tenth to a fifth of their packets so, and had half of the throughput.
+ * Limits the bytes in flight over all connections of an adapter. The peer's device receives them
+ * all through one buffer (softroce: a socket buffer, 4 MiB where the system allows it), and packets
+ * that do not fit are retransmitted. When each of fifty streams filled a window of its own, a tenth
+ * to a fifth of the packets were lost, and the throughput halved.
  */
 
 /** All of them together, in bytes: less than such a buffer has. */
@@ -15,8 +15,8 @@ export class Share {
   private busy = 0;
 
   /**
-   * What each of them may have on its way, in bytes. One that began when fewer were busy has more,
-   * until that is acknowledged.
+   * Bytes that each connection may have in flight. One that began when fewer were busy has more,
+   * until those are acknowledged.
    */
   get bytes(): number {
     return Math.max(LEAST_BYTES, Math.floor(TOGETHER_BYTES / Math.max(1, this.busy)));

@@ -43,9 +43,9 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   private sender: Sender | undefined = undefined;
   private events: ByteStreamEvents | undefined = undefined;
   private opening: Opening | undefined;
-  /** Why it broke, until that has been told. */
+  /** The error that broke the connection, until it is reported. */
   private broken: StreamError | undefined = undefined;
-  /** What had come and was not read when the memory was given back. */
+  /** Bytes that were received and not read when the memory was freed. */
   private rest: Uint8Array | undefined = undefined;
   private hasNews = false;
   /** Something has come or left since the last tick of the keepalive. */

@@ -1,6 +1,6 @@
 /**
- * What the two sides tell each other in the private data of the connection (librdmacm's
- * rs_conn_data): 40 bytes, big-endian, of the request behind rdma_cm's header and of its answer.
+ * Private data of a connection request and its answer (librdmacm's rs_conn_data): 40 bytes,
+ * big-endian; in the request it follows rdma_cm's header.
  */
 import { RsocketProtocolError } from './protocol-error.js';
 
@@ -53,7 +53,7 @@ export interface ConnectionData {
   readonly credits: number;
   /** Areas that the peer may publish to the sender: 0 to 127, or a multiple of 256 up to 32512. */
   readonly iomapSlots: number;
-  /** Where the peer writes entries; the iomap entries follow behind them. */
+  /** Target list that the peer writes entries to; the iomap entries follow it. */
   readonly targetList: RemoteRegion;
   /** The first half of the receive buffer; its length is that of each half. */
   readonly buffer: RemoteRegion;

@@ -15,12 +15,12 @@ export interface IomapEntry {
   readonly region: RemoteRegion;
 }
 
-/** Where the slot of a target entry begins in a target list. */
+/** Offset of a target entry's slot in a target list. */
 export function targetAt(slot: number): number {
   return slot * TARGET_BYTES;
 }
 
-/** Where the slot of an iomap entry begins in a target list of that many target entries. */
+/** Offset of an iomap entry's slot in a target list of that many target entries. */
 export function iomapAt(slot: number, entries: number): number {
   return entries * TARGET_BYTES + slot * IOMAP_BYTES;
 }

@@ -3,10 +3,10 @@ export class RsocketProtocolError extends Error {
   override readonly name = 'RsocketProtocolError';
 
   constructor(
-    /** What is wrong: a field, or what a message asks for. */
+    /** The field, or the request of a message, that is wrong. */
     readonly field: string,
     readonly value: number | string,
-    /** What it may be. */
+    /** Allowed values. */
     readonly limit: string,
   ) {
     super(`the peer does not keep to rsockets: ${field} is ${value}, may be ${limit}`);

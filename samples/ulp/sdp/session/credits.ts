@@ -6,7 +6,7 @@
 import type { Sequence } from '../wire/index.js';
 import { expect } from './protocol-error.js';
 
-/** What a message is to the credits. */
+/** Classes of messages, by the credits they need. */
 export type CreditClass = 'data' | 'control' | 'update';
 
 /**
@@ -68,7 +68,7 @@ export class Credits {
     return since(ack, mseq) < 0x8000_0000;
   }
 
-  /** What the peer takes its credits for. */
+  /** Number of receives that the peer believes to be posted here. */
   private get peerKnows(): number {
     return this.toldBufs - since(this.received, this.toldAck);
   }

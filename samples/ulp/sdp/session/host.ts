@@ -1,5 +1,6 @@
 /**
- * What a session tells its host to do, and what it is configured with. It does nothing by itself.
+ * Contract between a session and its host: the actions that a session requests, and its
+ * configuration.
  */
 import type { Advert, Body, Mode, Sequence } from '../wire/index.js';
 
@@ -67,19 +68,19 @@ export interface SessionHost {
   onOver(failure?: Failure): void;
 }
 
-/** Why a session is over before its time; codes of POSIX. */
+/** The reason that a session failed; codes of POSIX. */
 export interface Failure {
   readonly code: 'ECONNRESET' | 'EPIPE' | 'EPROTO' | 'ETIMEDOUT';
   readonly detail: string;
 }
 
-/** What two sides have agreed on, and what this one likes. */
+/** Values that both sides agreed on, and settings of this side. */
 export interface SessionConfig {
   /** Receives that are posted here, as the Hello has said. */
   readonly receives: number;
   /** Bytes of each. */
   readonly receiveBytes: number;
-  /** What a peer may have them enlarged to. */
+  /** Largest size of a receive that a peer may request. */
   readonly maxReceiveBytes: number;
   readonly peer: {
     readonly bufs: number;
@@ -95,9 +96,12 @@ export interface SessionConfig {
 }
 
 export interface ZeroCopyConfig {
-  /** Which modes this side uses as a source, and asks for as a sink; BUFFERED copies everything. */
+  /**
+   * The most advanced mode that this side uses as a source, and requests as a sink; BUFFERED copies
+   * everything.
+   */
   readonly most: Mode;
-  /** As a sink, this side offers its own memory (SinkAvail) in pipelined mode. */
+  /** True if this side, as a sink, offers its own memory (SinkAvail) in pipelined mode. */
   readonly offersSink: boolean;
   /** Bytes that lie together, from which on they are not copied. */
   readonly thresholdBytes: number;

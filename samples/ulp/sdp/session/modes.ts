@@ -4,7 +4,7 @@
  */
 import type { Half, Mode } from '../wire/index.js';
 
-/** As connections begin. */
+/** The mode of a new connection. */
 export const FIRST_MODE: Mode = 'COMBINED';
 
 interface ModeRule {
@@ -23,7 +23,7 @@ export const MODE_RULES: Readonly<Record<Mode, ModeRule>> = {
 interface ModeChangeRule {
   readonly from: Mode;
   readonly to: Mode;
-  /** Which side of the data says so. No mode is left by both, so changes cannot cross. */
+  /** The side of the data that may change it. No mode is left by both, so changes cannot cross. */
   readonly by: 'source' | 'sink';
 }
 
@@ -44,7 +44,7 @@ export function isModeChange(by: ModeChangeRule['by'], from: Mode, to: Mode): bo
   return MODE_CHANGES.some((rule) => rule.by === by && rule.from === from && rule.to === to);
 }
 
-/** When a side changes a mode of its own accord. */
+/** Thresholds at which a side changes a mode by itself. */
 export const MODE_POLICY = {
   /** SrcAvails refused one after the other, after which the source is done with them. */
   refusalsToBuffered: 4,

@@ -1,8 +1,8 @@
-/** Hello and HelloAck: what two sides agree on before there is a connection. */
+/** Hello and HelloAck: the negotiation before a connection is established. */
 import { type Hello, type HelloAck, VERSION } from '../wire/index.js';
 import type { SessionConfig, SessionTimes, ZeroCopyConfig } from './host.js';
 
-/** What a side brings. */
+/** Limits of this side. */
 export interface LocalLimits {
   /** Receives that are posted before Hello or HelloAck leaves. */
   readonly receives: number;

@@ -1,4 +1,4 @@
-/** What leaves: numbered, within the credits, and only what the host has room for. */
+/** Outgoing messages: numbers them, and keeps to the credits and the room at the host. */
 import { type Body, headBytes } from '../wire/index.js';
 import type { CreditClass, Credits } from './credits.js';
 import type { SessionHost } from './host.js';

@@ -35,7 +35,7 @@ class Resizing {
     return this.currentBytes;
   }
 
-  /** What every receive that is posted has. */
+  /** Size of every posted receive, as answered to the peer. */
   get answer(): number {
     return this.answerBytes;
   }
@@ -412,7 +412,7 @@ export class Session {
     this.credits.onPosted();
   }
 
-  /** What a peer does wrong ends this connection, and nothing else. */
+  /** Runs `work`. A protocol error of the peer ends this connection, and nothing else. */
   private guard(work: () => void): void {
     if (this.isOver) return;
     try {

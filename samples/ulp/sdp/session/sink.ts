@@ -1,6 +1,6 @@
 /**
- * The half of a connection that this side receives on: what has come and was not consumed, memory
- * of the peer's that is read (SrcAvail), and own memory that the peer writes to (SinkAvail).
+ * The receiving half of a connection: bytes received and not consumed, memory of the peer to read
+ * (SrcAvail), and own memory that the peer writes to (SinkAvail).
  */
 import type { Advert, Body, Mode } from '../wire/index.js';
 import type { Area, Exposed, SessionConfig, SessionHost } from './host.js';
@@ -29,7 +29,7 @@ interface Incoming {
   /** It is not read: the source is to send copies. */
   readonly isRefused: boolean;
   readonly rkey: number;
-  /** Of the first byte that no read has been posted for. */
+  /** Address of the first byte that no read was posted for. */
   address: bigint;
   /** Bytes that no read has been posted for. */
   unposted: number;
@@ -117,7 +117,7 @@ export class Sink {
     head.release();
   }
 
-  /** What has come and what will come is dropped; what has begun to be read is read to its end. */
+  /** Drops all bytes received now and later. Reads that were posted are completed. */
   discard(): void {
     this.isDiscarding = true;
     this.dropReady();
@@ -331,8 +331,8 @@ export class Sink {
   }
 
   /**
-   * What was cancelled is given up when nothing of it is under way any more. Each SrcAvail has its
-   * own answer: what has been read of it, or SendSm.
+   * Ends cancelled SrcAvails once no read of them is in flight. Each gets its own answer: the bytes
+   * that were read of it, or SendSm.
    */
   private settle(): void {
     if (!this.isCancelled || this.readings.length > 0) return;

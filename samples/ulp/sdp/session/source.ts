@@ -1,8 +1,6 @@
 /**
- * The half of a connection that this side sends on: copies (Data), memory that the peer reads
- * (SrcAvail), memory of the peer's that is written (SinkAvail), urgent bytes, and the end
- * (DisConn). While a SrcAvail is outstanding no Data is sent: so the order of the bytes is that of
- * the messages.
+ * The sending half of a connection: copies (Data), memory that the peer reads (SrcAvail), memory of
+ * the peer to write to (SinkAvail), urgent bytes, and the end.
  */
 import { type Advert, Flags, type Mode } from '../wire/index.js';
 import type { Exposed, Failure, SessionConfig, SessionHost } from './host.js';
@@ -25,13 +23,13 @@ const STOPPED: Failure = { code: 'EPIPE', detail: 'closed here before all was se
 /** A SrcAvail that is outstanding. */
 interface Offered {
   readonly exposed: Exposed;
-  /** Of the first byte that is to be read. */
+  /** Place of the first byte to be read. */
   readonly place: Place;
   /** Bytes that are to be read. */
   readonly left: number;
 }
 
-/** What the peer has not read, and will not: it is copied when nothing is outstanding any more. */
+/** Bytes that the peer did not read and will not: copied once nothing is outstanding. */
 interface Unread {
   readonly place: Place;
   readonly bytes: number;
@@ -40,7 +38,7 @@ interface Unread {
 /** A cancel of what is outstanding: it settles when each SrcAvail has been answered. */
 type Cancel = 'none' | 'wanted' | 'sent';
 
-/** What the source needs of its session. */
+/** Services of the session for the source. */
 export interface SourceLink {
   readonly host: SessionHost;
   readonly outbox: Outbox;
@@ -62,7 +60,7 @@ export class Source {
   private readonly urgent: number[] = [];
   private cancel: Cancel = 'none';
   private cancelAt = 0;
-  /** When something was last heard of what is outstanding. */
+  /** Time of the last progress on outstanding advertisements. */
   private progressAt = 0;
   private owesCancelAck = false;
   private unread: Unread | undefined = undefined;
@@ -102,7 +100,7 @@ export class Source {
     return this.hasEnded;
   }
 
-  /** When `tick` has something to do; Infinity for never. */
+  /** Time at which `tick` has work; Infinity for never. */
   get deadline(): number {
     const { advertMs, cancelMs } = this.link.config.times;
     if (this.cancel === 'sent') return this.cancelAt + cancelMs;
@@ -136,7 +134,7 @@ export class Source {
     if (!this.hasEnded) this.shutdownDone ??= done;
   }
 
-  /** What has not been sent is not sent. */
+  /** Drops everything that was not sent. */
   stop(): void {
     this.job?.stop();
     this.urgent.length = 0;

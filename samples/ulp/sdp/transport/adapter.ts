@@ -1,4 +1,6 @@
-/** What the connections of one adapter share: a zone, buffers, and the batch of completions. */
+/**
+ * State that the connections of one adapter share: a zone, buffers, and the batch of completions.
+ */
 import { EventBatch, type Ia, type Pz } from 'dapl';
 import { BufferPool, type Lease } from 'dapl/flow';
 

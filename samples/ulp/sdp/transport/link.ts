@@ -96,7 +96,7 @@ export interface LinkEvents {
   onEnd(event: ConnectionEvent | undefined): void;
 }
 
-/** What a request that is posted holds, and what it was. */
+/** A posted request: its kind, and the memory that it holds. */
 type Posted =
   | { readonly kind: 'send'; readonly lease: Lease }
   | { readonly kind: 'read'; readonly piece: Piece }
@@ -207,18 +207,21 @@ export class Link {
     this.posted.push({ kind: 'probe' });
   }
 
-  /** What is posted leaves with one doorbell. */
+  /** Posts everything in `work` with one doorbell. */
   burst(work: () => void): void {
     if (this.isOver) work();
     else this.ep.burst(work);
   }
 
-  /** What is posted is sent first; `onEnd` follows, unless the peer does not answer. */
+  /**
+   * Disconnects after the posted requests were sent; `onEnd` follows, unless the peer does not
+   * answer.
+   */
   disconnect(): void {
     if (!this.isOver && this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
   }
 
-  /** What is posted is not sent any more; `onEnd` follows. */
+  /** Disconnects without sending the posted requests; `onEnd` follows. */
   cut(): void {
     if (!this.isOver && this.ep.state !== 'DISCONNECTED') this.ep.disconnect('abrupt');
   }

@@ -1,4 +1,4 @@
-/** A port that peers connect to. */
+/** A port that peers connect to, for SDP. */
 import type { Cr, Ia, Psp } from 'dapl';
 import type { StreamAddress } from '../../socket/index.js';
 import { type Caller, type ServiceOptions, StreamService } from '../../socket/over-dat/index.js';
@@ -10,7 +10,7 @@ import { limitsOf, type SdpPlan } from './options.js';
 import { listenOn } from './ports.js';
 import { SdpStream } from './stream.js';
 
-/** As of any byte-stream protocol, and the streams are those of this one. */
+/** Listen options with SdpStream as the stream type. */
 export type SdpListenOptions = ServiceOptions<SdpStream>;
 
 /** @throws DatError as `ia.createPsp` */
@@ -57,7 +57,7 @@ function callerOf(
   };
 }
 
-/** What the peer speaks of itself; undefined where that is no Hello. */
+/** The peer's Hello; undefined if the private data is none. */
 function helloIn(privateData: Uint8Array): Hello | undefined {
   try {
     return parseHello(privateData);

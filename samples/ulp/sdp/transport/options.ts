@@ -1,4 +1,4 @@
-/** Sizes and ways of a connection, and what it is given of the machine. */
+/** Options of a connection: sizes, modes, timeouts, polling. */
 import { LEAST_RECEIVE_BYTES, type LocalLimits, MOST_MESSAGE_BYTES } from '../session/index.js';
 import type { Mode } from '../wire/index.js';
 import type { Tap } from './tap.js';
@@ -8,9 +8,7 @@ export interface SdpOptions {
   readonly receives?: number;
   /** Bytes of each: 128 to 1048576; default 32768. */
   readonly receiveBytes?: number;
-  /**
-   * What a peer may have them enlarged to: up to 1048576, default 65536; not below `receiveBytes`.
-   */
+  /** Size to which the peer may enlarge receives: `receiveBytes` to 1048576, default 65536. */
   readonly maxReceiveBytes?: number;
   /** Bytes that receives of the peer should have: 128 to 1048576; default 32768. */
   readonly desiredPeerBytes?: number;
@@ -40,9 +38,9 @@ export interface SdpOptions {
   readonly advertMs?: number;
   /** A cancel that is not answered ends the connection: milliseconds, 1 on; default 60000. */
   readonly cancelMs?: number;
-  /** How long `close` waits for the peer: milliseconds, 1 on; default 5000. */
+  /** Time that `close` waits for the peer: milliseconds, 1 on; default 5000. */
   readonly closeTimeoutMs?: number;
-  /** How completions are waited for; default `event`. */
+  /** The way to wait for completions; default `event`. */
   readonly polling?: 'event' | 'adaptive';
   /** Is told of every message and RDMA operation of each connection. */
   readonly tap?: Tap | undefined;

@@ -69,11 +69,11 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
   private isClosed = false;
   private isCut = false;
   private isToldClose = false;
-  /** Why it broke. */
+  /** The error that broke the connection. */
   private broken: StreamError | undefined = undefined;
-  /** How the endpoint says that the connection ended. */
+  /** The endpoint's reason for the end of the connection. */
   private ending: StreamError | undefined = undefined;
-  /** What had come and was not read when the memory was given back. */
+  /** Bytes that were received and not read when the memory was freed. */
   private readonly rest: Uint8Array[] = [];
   private hasNews = false;
   private cancelTimer: (() => void) | undefined = undefined;
@@ -151,7 +151,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     return session !== undefined && session.sink.isEnded && !session.sink.hasBytes;
   }
 
-  /** How bytes travel at the moment. */
+  /** The current modes of both directions. */
   get modes(): SdpModes | undefined {
     const { session } = this;
     return session && { sending: session.source.mode, receiving: session.sink.mode };
@@ -430,7 +430,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     }
   }
 
-  /** What a call makes the session post leaves with one doorbell. */
+  /** Runs a call; all that the session posts in it leaves with one doorbell. */
   private run(work: () => void): void {
     try {
       this.link.burst(work);
@@ -498,7 +498,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     this.tellClose();
   }
 
-  /** What has come can be read, though its memory goes. */
+  /** Copies unread bytes, so that they can be read after the memory is freed. */
   private keepRest(): void {
     const sink = this.session?.sink;
     if (sink === undefined) return;

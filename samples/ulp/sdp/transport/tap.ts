@@ -1,4 +1,4 @@
-/** What is told of a connection to an onlooker: a capture, or a checker of the protocol. */
+/** Events of a connection for an observer: a capture, or a checker of the protocol. */
 
 export type TapEvent =
   /** A whole message, Hello and HelloAck too. */

@@ -60,7 +60,7 @@ const BSDH = {
 
 export interface Bsdh {
   readonly mid: MidName;
-  /** Of `Flags`. */
+  /** A set of bits of `Flags`. */
   readonly flags: number;
   /** Receives that the sender has posted, 0 to 65535. */
   readonly bufs: number;
@@ -83,7 +83,7 @@ export function emitBsdh(data: Uint8Array, header: Bsdh): void {
 }
 
 /**
- * What its fields are by themselves; `len` against what has come is for the caller.
+ * Decodes the header and checks each field. The caller compares `len` with the bytes received.
  * @throws SdpWireError naming field, value and limit
  */
 export function parseBsdh(data: Uint8Array): Bsdh {

@@ -9,7 +9,7 @@ import { demand } from './wire-error.js';
 /** Private data of a REQ and of a REP, filled with zeros. */
 export const HELLO_BYTES = 92;
 export const HELLO_ACK_BYTES = 196;
-/** What other stacks say that their messages are long: FreeBSD counts without the filling. */
+/** Values of `len` that other stacks send: FreeBSD does not count the padding. */
 const HELLO_LENGTHS: readonly number[] = [76, HELLO_BYTES];
 const HELLO_ACK_LENGTHS: readonly number[] = [180, HELLO_ACK_BYTES];
 

@@ -11,11 +11,11 @@ import {
 } from './fields.js';
 import { demand } from './wire-error.js';
 
-/** How the bytes of one direction travel; by the number on the wire. */
+/** Modes of a direction, by their numbers on the wire. */
 export const MODES = ['BUFFERED', 'COMBINED', 'PIPELINED'] as const;
 export type Mode = (typeof MODES)[number];
 
-/** What a ModeChange is about: that half of the connection of the side that receives it. */
+/** The half that a ModeChange applies to, seen from its receiver. */
 export type Half = 'RECV' | 'SEND';
 
 /** Memory that a side has opened to the other. */
@@ -51,7 +51,7 @@ export type Body =
 export interface Message {
   readonly header: Bsdh;
   readonly body: Body;
-  /** Where the payload begins; it is the rest of the message. */
+  /** Offset of the payload, which is the rest of the message. */
   readonly payloadAt: number;
 }
 

@@ -1,10 +1,10 @@
-/** What a peer sent is no message of SDP. */
+/** The error for bytes that are not a valid SDP message. */
 
 export interface SdpWireErrorOptions {
   /** The field, as the tables name it: `bsdh.len`. */
   readonly field: string;
   readonly value: number | bigint;
-  /** What it may be. */
+  /** Allowed values. */
   readonly limit: string;
 }
 

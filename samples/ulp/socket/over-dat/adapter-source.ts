@@ -1,4 +1,4 @@
-/** Where the adapters of a byte-stream protocol come from. */
+/** Opens and shares the adapters of a byte-stream protocol. */
 import type { Ia } from 'dapl';
 import { StreamError } from '../stream-error.js';
 

@@ -1,4 +1,4 @@
-/** How a connection of DAT comes to nothing, or ends, in the codes of Node: as tables. */
+/** Tables that map failures and ends of a DAT connection to the codes of Node. */
 import { type ConnectionCause, type ConnectionEvent, DatError, DatEventNumber, nameOf } from 'dapl';
 import { StreamError, type StreamErrorCode, type StreamErrorOptions } from '../stream-error.js';
 
@@ -43,7 +43,7 @@ type Where = Pick<StreamErrorOptions, 'syscall' | 'address' | 'port'>;
 export interface StreamErrors {
   /** @param event undefined when the adapter has been closed */
   readonly errorOfEnd: (event: ConnectionEvent | undefined, where: Where) => StreamError;
-  /** What a call has thrown. */
+  /** Converts an error that a call has thrown. */
   readonly errorOf: (error: unknown, where: Where) => StreamError;
 }
 

@@ -1,4 +1,4 @@
-/** What byte-stream protocols over DAT share: rsockets, SDP. */
+/** Parts that byte-stream protocols over DAT (rsockets, SDP) share. */
 export { type AdapterSource, sourceOf } from './adapter-source.js';
 export { streamErrors } from './errors.js';
 export { type Opening, opened, type YoungStream } from './opening.js';

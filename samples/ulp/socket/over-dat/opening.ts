@@ -1,4 +1,4 @@
-/** How a stream over DAT comes about. */
+/** Opens a stream over DAT. */
 import type { StreamError } from '../stream-error.js';
 
 /** Told once, by one or the other. */

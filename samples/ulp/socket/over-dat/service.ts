@@ -18,7 +18,7 @@ export interface Caller<S extends YoungStream> {
   answer(stream: S): void;
 }
 
-/** What a protocol does for its port. */
+/** Callbacks of a protocol for its port. */
 export interface Reception<S extends YoungStream> {
   /** Undefined where the peer does not speak the protocol; the request may be rejected already. */
   meet(cr: Cr): Caller<S> | undefined;
