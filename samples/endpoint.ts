@@ -1,6 +1,6 @@
 /**
- * An endpoint as programs of uDAPL have it: with an event dispatcher for each kind of event, which
- * is waited on or polled, and whose next event must be the one that is due.
+ * An endpoint in uDAPL style: one event dispatcher for each kind of event, waited on or polled; the
+ * next event must be the expected one.
  */
 import { setImmediate } from 'node:timers/promises';
 

@@ -1,4 +1,4 @@
-/** Messages, as memory that is registered and as bytes to read and write. */
+/** Messages: registered memory, with its bytes for reading and writing. */
 import type { Ia, LmrSegment, Pz } from 'dapl';
 
 /** A message in registered memory. */

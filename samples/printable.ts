@@ -1,4 +1,4 @@
-/** Text of another machine, made fit for a terminal. */
+/** Makes text from another machine safe to print on a terminal. */
 
 /**
  * Characters that a terminal obeys, or that change what the others look like: controls (C0, DEL,

@@ -1,4 +1,6 @@
-/** What a sample is around its work: its adapters, the signals, and one sentence for a failure. */
+/**
+ * Runs a sample: opens and closes its adapters, handles signals, and prints a failure as one line.
+ */
 import { DatError, type Ia, openIa } from 'dapl';
 import { FlowError } from 'dapl/flow';
 import { printable } from './printable.js';
@@ -47,7 +49,7 @@ export async function runProgram(
   if (interruptedWith !== undefined) process.exitCode = interruptedWith;
 }
 
-/** What people need of an error: not the call and not the code. */
+/** An error as a sentence for users: without the call and the code. */
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (FlowError.isFlowError(error)) {

@@ -1,4 +1,6 @@
-/** Which provider a sample stands on: `--provider softroce`, or `verbs` for RDMA devices. */
+/**
+ * The option that selects a sample's provider: `--provider softroce`, or `verbs` for RDMA devices.
+ */
 import { Option } from 'commander';
 import { softroce, type SoftroceOptions } from 'dapl/providers/softroce';
 import { verbs } from 'dapl/providers/verbs';

@@ -58,7 +58,7 @@ export async function reduce(
   }
 }
 
-/** As `reduce`, and the result is everywhere. */
+/** Like `reduce`, with the result on every rank. */
 export async function allreduce(
   group: Group,
   data: Numbers,
@@ -97,7 +97,7 @@ export async function scatter(
   await Promise.all(others.map((rank) => send(group, rank, part(data, rank, block.length))));
 }
 
-/** As `gather`, and the result is everywhere: each block goes once around the ring. */
+/** Like `gather`, with the result on every rank: each block goes once around the ring. */
 export async function allgather(group: Group, block: Numbers, result: Numbers): Promise<void> {
   const { length } = block;
   checkSame(result, length * group.size);

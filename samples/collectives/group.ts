@@ -25,7 +25,7 @@ export interface GroupOptions {
   readonly ia: Ia;
   /** 0 to the number of addresses less one. */
   readonly rank: number;
-  /** Where each rank listens, by rank: an IP address in text. */
+  /** Address that each rank listens on, by rank: an IP address in text. */
   readonly addresses: readonly string[];
   /** The same for all; default 7600. */
   readonly port?: number;
@@ -137,7 +137,7 @@ function channelOf({ channels, size }: Group, rank: number): Channel {
   return found;
 }
 
-/** What fails says with whom. */
+/** Names the other rank in errors. */
 async function about<T>(rank: number, work: Promise<T>): Promise<T> {
   try {
     return await work;

@@ -1,4 +1,4 @@
-/** Typed arrays, and what a reduction does with them (DAT's reduce operations). */
+/** Typed arrays, and the reductions of them (DAT's reduce operations). */
 
 export type Numbers =
   | Int8Array

@@ -1,4 +1,4 @@
-/** Memory of operations. */
+/** Registered buffers of the operations. */
 import type { Ia, Lmr, LmrSegment, Pz } from 'dapl';
 
 import { lengthOf, type Shape } from './operations.js';
@@ -6,7 +6,7 @@ import { lengthOf, type Shape } from './operations.js';
 /** Segments begin at multiples of this, as those of the C program do. */
 const ALIGNMENT_BYTES = 256;
 
-/** What one operation moves, at one side. */
+/** The buffer of one operation, on one side. */
 export class OperationBuffer {
   readonly lmr: Lmr;
   readonly lengthBytes: number;

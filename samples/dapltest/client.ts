@@ -1,4 +1,4 @@
-/** The client: says on the control connection what it wants, and does its part of the test. */
+/** The client: requests a test on the control connection, then runs its part. */
 import { setTimeout } from 'node:timers/promises';
 
 import type { Ia } from 'dapl';
@@ -24,7 +24,7 @@ import { performanceClient } from './performance.js';
 import type { Print } from './report.js';
 import { transactionClient } from './transaction.js';
 
-/** Where the server is. */
+/** Address of the server. */
 export interface ServerAddress {
   readonly address: string;
   readonly port: number;

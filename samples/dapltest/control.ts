@@ -1,4 +1,4 @@
-/** The control connection of a client: what both sides give it, and what comes on it. */
+/** The control connection of a client, for both sides: how it is made and what it receives. */
 import type { Connection, ConnectionOptions } from 'dapl/flow';
 
 import { sentenceOf } from '../program.js';

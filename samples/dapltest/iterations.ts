@@ -1,4 +1,4 @@
-/** The heart of a transaction test: the operations, over and over, on each endpoint of a thread. */
+/** The iterations of a transaction test: all operations, repeated on each endpoint of a thread. */
 import type { Lane } from './lane.js';
 import type { TransactionCommand } from './messages.js';
 import { BARRIER_COUNT, lengthOf, type Operation, type Role } from './operations.js';
@@ -57,8 +57,9 @@ export class Iterations {
   }
 
   /**
-   * Of the operations at the end of a validated iteration, the first tells the client that the
-   * server touches nothing more, the second tells the server the same, the third goes on.
+   * The operation of the barrier after which data may be checked. At the end of a validated
+   * iteration, the server tells the client that it touches nothing more, the client tells the
+   * server the same, and the server goes on.
    */
   private get checkpoint(): number | undefined {
     if (!this.command.validate) return undefined;

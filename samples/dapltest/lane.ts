@@ -1,4 +1,4 @@
-/** What a thread of a transaction test does on one of its endpoints. */
+/** The work of a thread of a transaction test on one of its endpoints. */
 import { type Cr, type Ia, MemPrivileges, type Pz, RemoteSegment } from 'dapl';
 
 import { allocateMessage, type Message } from '../message.js';
@@ -39,7 +39,7 @@ export class Lane {
   private readonly peerMemory: Message;
   private readonly syncOut: Message;
   private readonly syncIn: Message;
-  /** Where the peer's memory is, by operation of ours. */
+  /** The peer's memory, by operation of ours. */
   private readonly remotes: (RemoteSegment | undefined)[] = [];
 
   /** Receives are posted: the peer may connect. */
@@ -78,14 +78,14 @@ export class Lane {
     return initiator === this.role;
   }
 
-  /** As a client: connects, and tells where its memory is before it is told. */
+  /** Connects as a client, sends the location of its memory, then waits for the peer's. */
   async connect(address: string, connQual: number, peer: Peer): Promise<void> {
     await connect(this.endpoint, address, connQual, GREETING);
     await this.tellMemory(peer);
     await this.learnMemory();
   }
 
-  /** As a server. @returns whether the greeting was the one that is usual */
+  /** Accepts as a server. @returns true if the greeting is the usual one */
   async accept(request: Cr, peer: Peer): Promise<boolean> {
     const greeting = Buffer.from(request.privateData.subarray(0, GREETING.length));
     await accept(this.endpoint, request);
@@ -125,7 +125,7 @@ export class Lane {
     tell(this.endpoint, this.syncOut.segment);
   }
 
-  /** As a client: the last "go", and the end. */
+  /** Sends the last "go" as a client, and disconnects. */
   async leave(): Promise<void> {
     await leave(this.endpoint, this.syncOut.segment);
   }

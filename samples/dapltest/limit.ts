@@ -1,4 +1,4 @@
-/** The limit test: makes objects of one kind until that fails, or until there are enough. */
+/** The limit test: creates objects of one kind until that fails, or the limit is reached. */
 import { DatError, type Ep, type Evd, type Ia, type Pz } from 'dapl';
 
 import { sentenceOf } from '../program.js';
@@ -7,11 +7,11 @@ import type { Open } from './server.js';
 
 const EVENTS = 10;
 const BUFFER_BYTES = 4096;
-/** Where the C program stops: the next power of two is no length to it. */
+/** The largest length that the C program tries: its next power of two is not a valid length. */
 const LARGEST_REGION_BYTES = 2 ** 30;
 const STARS = '*'.repeat(70);
 
-/** What there is before the objects are made. */
+/** Objects that exist before those of the test. */
 interface World {
   readonly ia: Ia;
   readonly pz: Pz;
@@ -25,7 +25,7 @@ type Undo = () => unknown;
 
 interface Limit {
   readonly description: string;
-  /** Of the line with the count. */
+  /** Words of the line with the count. */
   readonly objects: string;
   /** Makes one more. */
   readonly make: (world: World, index: number, firstPort: number) => Undo | Promise<Undo>;

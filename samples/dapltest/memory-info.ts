@@ -1,4 +1,4 @@
-/** How a side tells the other where its memory is: entries of {context u32, address u64}. */
+/** The encoding of memory locations that the sides exchange: {context u32, address u64}. */
 import type { RemoteAddress } from 'dapl';
 
 export const MEMORY_INFO_BYTES = 12;

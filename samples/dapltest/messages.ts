@@ -1,7 +1,7 @@
 /**
- * What dapltest (version 6) says on its control connection. Every message has 8192 bytes, of which
- * the first few mean something: packed C structures with numbers in little-endian order, whatever
- * machine they come from. The layouts are those of dapl 2.1.10.
+ * The messages of dapltest (version 6) on its control connection. Each has 8192 bytes, of which
+ * only the first are used: packed C structures with little-endian numbers on every machine. The
+ * layouts are those of dapl 2.1.10.
  */
 import {
   checkShape,
@@ -16,14 +16,14 @@ export const CONTROL_BYTES = 8192;
 export const VERSION = 6;
 export const DEFAULT_PORT = 62_000;
 
-/** Of the test that a client asks for. */
+/** Kinds of test that a client can request. */
 export const TestType = { TRANSACTION: 1, PERFORMANCE: 2, QUIT: 4 } as const;
 export type TestType = (typeof TestType)[keyof typeof TestType];
 
 /** The first message: which client asks, and for what. */
 export interface ClientInfo {
   readonly version: number;
-  /** Of the client: the order in which it wants addresses of memory. */
+  /** The client's byte order, in which it expects memory addresses. */
   readonly littleEndian: boolean;
   readonly testType: number;
   /** Ports that a transaction test takes, by its threads. */
@@ -57,7 +57,7 @@ export interface PerformanceCommand extends Shape {
   readonly transfer: Exclude<Transfer, 'SR'>;
 }
 
-/** Where a client says that it goes; nothing reads it, but C programs print it. */
+/** The client's names of server and device; nothing reads them, but C programs print them. */
 export interface Names {
   readonly server: string;
   readonly device: string;

@@ -5,7 +5,7 @@ export type Role = 'client' | 'server';
 /** SR: send and receive; RR: RDMA read; RW: RDMA write. */
 export type Transfer = 'RR' | 'RW' | 'SR';
 
-/** What is moved in one go: so many segments of so many bytes. */
+/** The shape of one transfer: a number of segments of one size. */
 export interface Shape {
   readonly segmentBytes: number;
   readonly segments: number;
@@ -23,7 +23,7 @@ export const MAX_OPERATIONS = 100;
 export const DEFAULT_SHAPE: Shape = { segmentBytes: 4096, segments: 1 };
 export const MAX_TRANSFER_BYTES = 1 << 30;
 
-/** What `-V` appends: each side knows when the other one touches nothing more. */
+/** Messages that `-V` appends: each side learns when the other touches nothing more. */
 const BARRIERS: readonly Operation[] = (['server', 'client', 'server'] as const).map(
   (initiator) => ({ ...DEFAULT_SHAPE, initiator, transfer: 'SR', reapSendOnReceive: false }),
 );

@@ -14,7 +14,7 @@ interface Where {
   readonly provider: ProviderName;
 }
 
-/** What to do, and where. */
+/** The test to run, and the server. */
 export type Task = Where &
   (
     | { readonly test: 'S'; readonly port: number }

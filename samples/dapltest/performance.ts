@@ -99,7 +99,7 @@ export async function performanceClient(
   reportPerformance(print, { ...command, pipeline }, seconds, latency);
 }
 
-/** What was asked for, and no more than the device does. */
+/** Requests in flight: as requested, at most as many as the device allows. */
 function pipelineOn(ia: Ia, { iterations, pipeline, transfer }: PerformanceCommand): number {
   const { maxDtoPerEp, maxEvdQlen, maxRdmaReadPerEpOut } = ia.query().ia;
   const most = Math.min(iterations, pipeline, maxDtoPerEp - 1, maxEvdQlen);

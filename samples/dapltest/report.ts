@@ -1,4 +1,4 @@
-/** What a test tells in the end, in the C program's words. */
+/** The report at the end of a test, in the C program's words. */
 import type { PerformanceCommand, TransactionCommand } from './messages.js';
 import { lengthOf } from './operations.js';
 

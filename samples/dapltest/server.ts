@@ -1,4 +1,4 @@
-/** The server: a control connection for each client, then the test that it asks for. */
+/** The server: a control connection for each client, then the test that the client requests. */
 import type { Ia } from 'dapl';
 import { type Connection, listen, type Listener } from 'dapl/flow';
 import { leaveUnhandled } from 'dapl/spi';
@@ -30,7 +30,7 @@ const FAREWELL_TIMEOUT_MS = 5000;
 
 export interface ServerOptions {
   readonly port: number;
-  /** What the line says that tells scripts to start their clients. */
+  /** The name in the line that tells scripts to start their clients. */
   readonly name: string;
 }
 

@@ -1,4 +1,4 @@
-/** Where a test's connections arrive: a service point for each endpoint. */
+/** The service points of a test: one for each endpoint. */
 import type { Cr, Evd, Ia, Psp, Rsp } from 'dapl';
 
 import type { Endpoint } from '../endpoint.js';
@@ -38,7 +38,7 @@ export class Ports {
     this.nextPort = first;
   }
 
-  /** Where it looks first. */
+  /** The port to try first. */
   get next(): number {
     return this.nextPort;
   }

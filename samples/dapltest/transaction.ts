@@ -84,7 +84,7 @@ export class TransactionServer {
   }
 }
 
-/** An endpoint, and where its client comes to. */
+/** An endpoint, and the service point that its client connects to. */
 interface Place {
   readonly lane: Lane;
   readonly service: Service;
@@ -99,7 +99,7 @@ async function all(lanes: readonly Lane[], step: (lane: Lane) => Promise<void>):
   await Promise.all(lanes.map(step));
 }
 
-/** What arrives waits for the last one. */
+/** A barrier: each caller of `arrive` waits for the last one. */
 class Countdown {
   private readonly last: Promise<void>;
   private open!: () => void;

@@ -1,7 +1,7 @@
 /**
- * How a client of dtest learns where the server is: over TCP, from 128 bytes of text with its
- * address and the name of its provider, which the client is to open as well. The numbers of the
- * text are what a little-endian machine makes of network order: 10.0.0.1 is 0100000a.
+ * Tells a client of dtest the server's address and provider, in 128 bytes of text over TCP; the
+ * client opens the same provider. The address is written as a little-endian machine prints network
+ * order: 10.0.0.1 is 0100000a.
  */
 import { once } from 'node:events';
 import { connect, createServer, isIPv4, type Socket } from 'node:net';

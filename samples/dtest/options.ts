@@ -5,12 +5,12 @@ import { integer } from '../integer-option.js';
 import { providerOption, type ProviderName } from '../provider-option.js';
 import { allLengths } from './protocol.js';
 
-/** What both sides must agree on. */
+/** Settings that must be the same on both sides. */
 export interface Steps {
   readonly mode: 'all' | 'writes' | 'write-ping-pong';
   /** Length of a write, of a read and of a message. */
   readonly lengthBytes: number;
-  /** Of the ping-pong of writes. */
+  /** Lengths of the ping-pong of writes. */
   readonly lengths: readonly number[];
   readonly burst: number;
   /** One write of so many tells when it is done. */
@@ -27,7 +27,7 @@ export interface Options extends Steps {
   /** Our own address; a client's default is the one that the system would take. */
   readonly source: string | undefined;
   readonly provider: ProviderName;
-  /** What the server tells its client to open. */
+  /** The provider that the server tells its client to open. */
   readonly announced: string;
 }
 

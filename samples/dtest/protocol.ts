@@ -1,9 +1,10 @@
 /**
- * What uDAPL's dtest says: numbers in big-endian order, data as it comes.
+ * The protocol of uDAPL's dtest: numbers are big-endian, data is not converted.
  *
- * Both sides connect (private data: 1, 2, 3 …, answered by 2, 3, 4 …), tell each other where their
- * memory is, and then do the same steps: RDMA writes, RDMA reads and messages, or, as options say,
- * writes with an immediate at the end, or a ping-pong of writes. Options must agree.
+ * Both sides connect (private data: 1, 2, 3 …, answered by 2, 3, 4 …), exchange the location of
+ * their memory, and run the same steps: RDMA writes, RDMA reads and messages, or, as options say,
+ * writes with an immediate at the end, or a ping-pong of writes. Both sides must use the same
+ * options.
  */
 import type { RemoteAddress } from 'dapl';
 
@@ -14,14 +15,14 @@ export const PLACE_RECEIVES = 3;
 export const READS = 4;
 /** Messages of the ping-pong of messages. */
 export const MESSAGE_ROUNDS = 100;
-/** What a side sends first in its messages. */
+/** The first byte of a side's messages. */
 export const MESSAGE_MARK = { client: 0x55, server: 0xaa } as const;
 /** dtest's 0x7777 as a little-endian machine puts it on the wire, where ours is big-endian. */
 export const LAST_WRITE_IMMEDIATE = 0x77770000;
 
 const PRIVATE_BYTES = 48;
 
-/** Of the request; `first` is 2 in the answer. */
+/** Private data of the request; in the answer `first` is 2. */
 export function greeting(first: 1 | 2): Uint8Array {
   return Uint8Array.from({ length: PRIVATE_BYTES }, (_, index) => first + index);
 }
@@ -49,7 +50,7 @@ export function readPlace(message: Buffer): Place {
   };
 }
 
-/** What the first bytes of a ping-pong are checked against; the fifth round is anything. */
+/** Expected first bytes of a ping-pong, by round; the fifth round is not checked. */
 export const PATTERNS: readonly (number | undefined)[] = [0x00, 0xff, 0x55, 0xaa, undefined];
 
 /**

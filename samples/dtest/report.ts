@@ -1,4 +1,4 @@
-/** What dtest tells: microseconds, and MB/s of 10^6 bytes. */
+/** The figures that dtest prints: microseconds, and MB/s of 10^6 bytes. */
 import type { Steps } from './options.js';
 
 export type Print = (line: string) => void;

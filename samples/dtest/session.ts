@@ -1,4 +1,4 @@
-/** One connection of dtest with its memory, and what every step of the test is made of. */
+/** One connection of dtest with its memory, and the operations that all steps use. */
 import { type Cr, DatEventNumber, type Ia, type Lmr, MemPrivileges, RemoteSegment } from 'dapl';
 
 import {
@@ -31,9 +31,9 @@ export type Role = 'client' | 'server';
 
 export class Session {
   readonly endpoint: Endpoint;
-  /** Where the peer writes, what it reads, and where its messages go. */
+  /** Memory that the peer writes to and reads, and that receives its messages. */
   readonly inbox: Lmr;
-  /** What we write and send, and where our reads go. */
+  /** Memory that we write and send from, and read into. */
   readonly outbox: Lmr;
   /** The beginning of the peer's inbox. */
   remote: RemoteSegment | undefined = undefined;

@@ -169,7 +169,7 @@ function isWriter({ role, steps }: Session): boolean {
   return role === 'client' || !steps.unidirectional;
 }
 
-/** As much as fits, and a zero byte. */
+/** Writes the text, as much as fits, and a zero byte. */
 function writeText(bytes: Uint8Array, text: string): void {
   const { written } = new TextEncoder().encodeInto(text, bytes.subarray(0, -1));
   bytes[written] = 0;

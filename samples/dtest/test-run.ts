@@ -1,4 +1,4 @@
-/** A test from end to end, at either side, once the two know of each other. */
+/** Runs a test from end to end, on either side, once both know each other's address. */
 import { setTimeout } from 'node:timers/promises';
 
 import type { Ia } from 'dapl';
@@ -10,7 +10,7 @@ import type { Print } from './report.js';
 import { isEarly, Session } from './session.js';
 import { runSteps } from './steps.js';
 
-/** How long a server may take from being there to listening. */
+/** Connection attempts, for a server that has announced itself and does not listen yet. */
 const ATTEMPTS = 20;
 const PAUSE_MS = 250;
 

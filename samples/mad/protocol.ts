@@ -8,7 +8,7 @@ export const DIRECTORY = {
   rmpp: true,
 } as const;
 
-/** What may be asked for, by the attribute of a Get. */
+/** Attributes that a Get may request. */
 export const Attribute = {
   /** One line about the machine. */
   SUMMARY: 0x0010,

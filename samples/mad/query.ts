@@ -3,7 +3,7 @@ import { type Ia, MadStatus, nameOf } from 'dapl';
 
 import { Attribute, DIRECTORY, toText } from './protocol.js';
 
-/** What to ask, of which machine. */
+/** The question, and the machine to ask. */
 export interface Query {
   readonly address: string;
   readonly what: 'summary' | 'listing' | 'text';

@@ -1,4 +1,4 @@
-/** Answers what is asked about this machine, until it is interrupted. */
+/** Answers requests about this machine, until it is interrupted. */
 import { readdir } from 'node:fs/promises';
 import { arch, cpus, hostname, platform, totalmem } from 'node:os';
 import { type Ia, MadMethod, MadStatus, type ManagementRequest } from 'dapl';

@@ -24,7 +24,7 @@ import { aWhile, numberOf, type World } from './fabric.js';
 export interface Point {
   readonly questions: readonly string[];
   readonly title: string;
-  /** What a consumer of kDAPL had to do. */
+  /** The work that a consumer of kDAPL had to do. */
   readonly then: string;
   /** The same with streams. @returns what it has shown, which is the same on every provider */
   readonly now: (world: World) => Promise<string>;

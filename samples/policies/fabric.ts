@@ -1,4 +1,4 @@
-/** A connection whose messages complete on the event dispatcher that a point is about. */
+/** A connection whose messages complete on the event dispatcher under discussion. */
 import { type DatEvent, type Ep, type Evd, EvdFlags, type Ia, type Lmr } from 'dapl';
 import { accepting, completionOf, connected } from 'dapl/rx';
 import { firstValueFrom } from 'rxjs';
@@ -58,7 +58,7 @@ export class World {
     return this.evd.query().pending;
   }
 
-  /** What a consumer does in a context of its own: everything that waits, by asking. */
+  /** Takes all pending events by polling, as a consumer does in a context of its own. */
   drain(): number[] {
     const numbers: number[] = [];
     for (let event = this.evd.dequeue(); event; event = this.evd.dequeue()) {
@@ -74,7 +74,7 @@ export class World {
   }
 }
 
-/** Which message it was. */
+/** The number of the message that has completed. */
 export function numberOf(event: DatEvent): number {
   return event.type === 'dto' ? event.cookie : NaN;
 }

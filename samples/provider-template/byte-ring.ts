@@ -100,7 +100,7 @@ export class ByteRing {
     return record;
   }
 
-  /** Where a record starts: one that would not fit before the end starts at the beginning. */
+  /** Start of a record: one that would not fit before the end starts at the beginning. */
   private place(at: number, length: number): number {
     const left = this.bytes.length - (at & this.mask);
     return left < spanOf(length) ? (at + left) | 0 : at;

@@ -1,14 +1,14 @@
-/** Two ends of a link between threads: shared memory for packets, a message port to wake by. */
+/** A link between two threads: shared memory for packets, and a message port for wake-ups. */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { ByteRing } from './byte-ring.js';
 
 const RING_BYTES = 1 << 20;
 
-/** What a thread is given: a `workerData`, with `wake` in its `transferList`. */
+/** The link's end for a thread: pass it as `workerData`, with `wake` in the `transferList`. */
 export interface ThreadLink {
   readonly memory: SharedArrayBuffer;
   readonly wake: MessagePort;
-  /** Which of the two ends. */
+  /** The end that this is. */
   readonly side: 0 | 1;
 }
 

@@ -1,8 +1,8 @@
-/** What both sides give the calls of a connection. */
+/** Receives and the timeout of both sides. */
 import { MESSAGE_BYTES } from './protocol.js';
 
 /** The peer sends one message and waits for ours: two receives are never used up. */
 export const RECEIVES = { receives: { buffers: 2, bufferBytes: MESSAGE_BYTES } } as const;
 
-/** A peer that lives, and does not go on. One that is gone shows sooner. */
+/** Timeout for an unresponsive peer. A peer that is gone is detected sooner. */
 export const STEP = { timeoutMs: 10_000 } as const;

@@ -15,10 +15,10 @@ import type { Remote } from 'dapl/flow';
 export const RPING_PORT = 7174;
 export const MESSAGE_BYTES = 16;
 
-/** What a "go ahead" says has no meaning. */
+/** A "go ahead" message: its content has no meaning. */
 export const GO_AHEAD = new Uint8Array(MESSAGE_BYTES);
 
-/** What rping itself accepts. */
+/** Sizes that rping itself accepts. */
 export const SIZE_BYTES = { min: 26, max: 65_535, default: 64 } as const;
 
 /** A buffer that the peer may read or write. */

@@ -1,4 +1,4 @@
-/** The three processes: two that share the array, and one elsewhere that writes it. */
+/** The three processes: two that share the array, and one that writes it over RDMA. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ia, type Lmr, MemPrivileges, type Pz } from 'dapl';
 import { connect, listen, type Remote } from 'dapl/flow';
@@ -13,7 +13,7 @@ const WRITTEN = 0;
 const READ = 1;
 
 interface SharedArray {
-  /** Of WRITTEN and READ. */
+  /** Counters WRITTEN and READ. */
   readonly rounds: Int32Array;
   readonly numbers: Float32Array;
   readonly lmr: Lmr;
@@ -34,12 +34,14 @@ function shareArray(ia: Ia, pz: Pz, name: string, mib: number): SharedArray {
   };
 }
 
-/** What the writer puts at each place in a round, which a reader can tell from any other. */
+/**
+ * The number that the writer stores at an index in a round; readers can tell rounds apart by it.
+ */
 function numberAt(index: number, round: number): number {
   return (index % 1024) + round;
 }
 
-/** Of all numbers in a round; each is an integer, so the sum is exact. */
+/** Sum of all numbers in a round; each is an integer, so the sum is exact. */
 function sumOf(count: number, round: number): number {
   return (count / 1024) * ((1023 * 1024) / 2) + count * round;
 }

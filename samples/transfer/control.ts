@@ -1,11 +1,11 @@
-/** The control messages of a transfer over its connection, and what people are told of its end. */
+/** The control messages of a transfer over its connection, and the sentences about its end. */
 import { type Connection, type ConnectionOptions, FlowError } from 'dapl/flow';
 import { sentenceOf } from '../program.js';
 import { TransferFailure } from './failure.js';
 import { decode, encode, type Message, MESSAGE_BYTES } from './messages.js';
 
 const BUFFERS = 64;
-/** How long the goodbye to a peer may take. */
+/** Timeout for a graceful close. */
 const GOODBYE_MS = 1500;
 
 /**
@@ -71,7 +71,7 @@ export function leave({ conn }: Pick<Control, 'conn'>): Promise<void> {
   return conn.close({ timeoutMs: GOODBYE_MS });
 }
 
-/** What is said of a connection that ends, or does not come about; other errors as they are. */
+/** A sentence for a connection that failed or ended; other errors are returned as they are. */
 export function failureAt(peer: string, error: unknown): Error {
   if (!FlowError.isFlowError(error)) return error as Error;
   const what = WHAT[error.code]?.(peer, error);
@@ -80,7 +80,7 @@ export function failureAt(peer: string, error: unknown): Error {
 
 type Wording = (peer: string, error: FlowError) => string;
 
-/** What has become of the peer says it already: "the peer cannot be reached: …". */
+/** Uses the error's own sentence, which says what happened: "the peer cannot be reached: …". */
 const inFull: Wording = (peer, error) => sentenceOf(error).replace(/^the peer/, peer);
 
 const WHAT: Readonly<Record<string, Wording>> = {

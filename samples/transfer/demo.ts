@@ -1,4 +1,4 @@
-/** Both sides on this machine, each a process of its own with an address of its own on loopback. */
+/** Runs both sides on this machine, each in its own process with its own loopback address. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomFillSync } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ class Side {
   /** Resolves when a receiver takes connections. */
   readonly listening: Promise<void>;
   private readonly process: ChildProcess;
-  /** Whether it was told to end, so that its failure is none of its own. */
+  /** True if this side was told to exit: its failure is then not the cause. */
   told = false;
   private text = '';
 
@@ -55,7 +55,7 @@ class Side {
     return this.process.exitCode === null && this.process.signalCode === null;
   }
 
-  /** What the side has printed, if it was held. */
+  /** Output of the side, if it was held back. */
   get printed(): string {
     return this.text;
   }
@@ -80,7 +80,7 @@ class Side {
 }
 
 const DEFAULT_BYTES = 256 * 2 ** 20;
-/** Where a file of the user's choice goes unless told otherwise. */
+/** Default directory of the received file. */
 const DEFAULT_DIRECTORY = 'received';
 /** The other side learns of a failure over the fabric; if not, it is told, then ended. */
 const INTERRUPT_AFTER_MS = 500;
@@ -89,9 +89,9 @@ const KILL_AFTER_MS = 1000;
 export interface DemoOptions {
   /** The user's file; without one, 256 MiB of random bytes. */
   readonly path: string | undefined;
-  /** Where the received file goes. */
+  /** Directory of the received file. */
   readonly directory: string | undefined;
-  /** Whether it replaces a file of that name. */
+  /** True to replace a file of that name. */
   readonly force: boolean;
   /** Addresses of the sender and of the receiver. */
   readonly from: string;
@@ -193,7 +193,7 @@ function firstCause(sides: readonly Side[]): TransferFailure | undefined {
   return (own.find((side) => !side.failure?.byPeer) ?? own[0] ?? failed[0])?.failure;
 }
 
-/** What the sender says, if it can still say anything. */
+/** The sender's figures, or the receiver's if it sent none. */
 function figuresOf(sides: readonly Side[]): string | undefined {
   return sides.map((side) => side.failure?.figures).findLast((figures) => figures !== undefined);
 }

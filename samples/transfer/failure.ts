@@ -1,4 +1,4 @@
-/** What ends a transfer before it is done: one clear sentence and an exit code. */
+/** The error of a transfer that failed: one clear sentence and an exit code. */
 import { DatError } from 'dapl';
 import { FlowError } from 'dapl/flow';
 
@@ -9,9 +9,9 @@ export interface FailureDetails {
   readonly exitCode?: number;
   /** Only the consequence of what has happened at the other side. */
   readonly byPeer?: boolean;
-  /** How far it came: "after 12.0 of 256.0 MiB at 80 MiB/s". */
+  /** The progress so far: "after 12.0 of 256.0 MiB at 80 MiB/s". */
   readonly figures?: string | undefined;
-  /** What that means for the next run: "the same command resumes it". */
+  /** Advice for the next run: "the same command resumes it". */
   readonly hint?: string;
   readonly cause?: unknown;
 }

@@ -24,7 +24,7 @@ const PART_FLAGS =
 
 export interface PartialFileOptions {
   readonly directory: string;
-  /** Whether a file that has the name already is replaced. */
+  /** True to replace an existing file of that name. */
   readonly force: boolean;
   /** Aborted to interrupt. */
   readonly signal: AbortSignal;
@@ -159,7 +159,7 @@ export async function hashOfPrefix(
   return hash;
 }
 
-/** What has the name: a link counts, wherever it leads. */
+/** Refuses a name that is taken: also by a link, whatever its target. */
 async function refuseTaken(path: string, force: boolean): Promise<void> {
   const existing = await lstat(path).catch(() => undefined);
   if (existing?.isDirectory()) {

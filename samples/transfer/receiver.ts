@@ -16,7 +16,7 @@ const SLOT_BYTES = 2 ** 20;
 export interface ReceiveOptions {
   /** Directory that the file is stored in. */
   readonly directory: string;
-  /** Whether a file of that name is replaced; else it is a failure. */
+  /** True to replace a file of that name; else it is a failure. */
   readonly force: boolean;
   /** Local address and port to listen on. */
   readonly listen: string;

@@ -14,7 +14,7 @@ import type { ProviderName } from '../provider-option.js';
 import { partText, rateText, sizeText } from './units.js';
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** What we are ready to keep in memory for a receiver. */
+/** Memory limit for the window that a receiver grants. */
 const MAX_WINDOW_BYTES = 2 ** 28;
 
 export interface SendOptions {

@@ -3,7 +3,9 @@ import { type Ia, openIa } from 'dapl';
 import { providerAt, type ProviderName } from '../provider-option.js';
 import { failureOf, TransferFailure } from './failure.js';
 
-/** How softroce reaches the network: its native addon, Node's own sockets, or what there is. */
+/**
+ * The socket implementation of softroce: its native addon, Node's sockets, or the best available.
+ */
 export const SOCKET_KINDS = ['auto', 'native', 'dgram'] as const;
 export type SocketKind = (typeof SOCKET_KINDS)[number];
 

@@ -1,4 +1,4 @@
-/** What a side that runs under the command without subcommand tells it, over the IPC channel. */
+/** Reports of a side to the command that runs both sides, over the IPC channel. */
 import type { TransferFailure } from './failure.js';
 
 export type Report =

@@ -27,7 +27,7 @@ export function replyTo(message: Uint8Array): Uint8Array {
   return reply;
 }
 
-/** Whether a reply is an answer to this message. */
+/** True if a reply is the answer to this message. */
 export function isReplyTo(message: Uint8Array, reply: Uint8Array): boolean {
   const { GRH_BYTES } = UdEp;
   const echoed = message.subarray(0, Math.max(0, message.length - GRH_BYTES));

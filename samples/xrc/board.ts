@@ -1,6 +1,6 @@
 /**
- * What the receivers tell each other: a line each in the file that names their domain. The domain
- * goes by the file itself, whatever is in it.
+ * A notice board of the receivers: the file that names their domain, one line for each notice. The
+ * content of the file does not matter to the domain.
  */
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** What travels: its sender and receiver, which one of those it is, and bytes made of that. */
+/** The format of a message: sender, receiver, its number, and bytes derived from those. */
 
 export const MAX_BYTES = 4096;
 const HEADER_BYTES = 12;

@@ -1,4 +1,4 @@
-/** One receiver, a process: the first one accepts the senders, and all of them keep the targets. */
+/** One receiver process. The first one accepts the senders; all of them keep the targets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DatDtoStatus,
@@ -14,7 +14,7 @@ import { softroce } from 'dapl/providers/softroce';
 import { Board } from './board.js';
 import { listQueues, MAX_BYTES, readMessage } from './message.js';
 
-/** What a receiver has: a queue that senders address by its number, in the domain of the file. */
+/** Depth of a receiver's queue. Senders address the queue by its number, in the file's domain. */
 const RECEIVES = 64;
 
 class Receiver {
@@ -77,13 +77,13 @@ class Receiver {
 
 export interface ReceiveOptions {
   readonly address: string;
-  /** That the receivers' domain goes by, and that they write to (board.ts). */
+  /** The file that names the receivers' domain, and that they write notices to (board.ts). */
   readonly domain: string;
   /** From 0. */
   readonly index: number;
   readonly receivers: number;
   readonly senders: number;
-  /** Of each sender to each receiver. */
+  /** Messages of each sender to each receiver. */
   readonly messages: number;
   readonly port: number;
 }

@@ -1,4 +1,4 @@
-/** A sender node: one connection, whatever the number of receivers behind it. */
+/** A sender node: one connection for any number of receivers behind it. */
 import { DatDtoStatus, DatEventNumber, type Evd, nameOf, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 
@@ -6,7 +6,7 @@ import { introduce, MAX_BYTES, queuesOf, writeMessage } from './message.js';
 
 export interface SenderOptions {
   readonly address: string;
-  /** Of the receivers. */
+  /** Address of the receivers. */
   readonly to: string;
   /** Tells the senders apart. */
   readonly number: number;
