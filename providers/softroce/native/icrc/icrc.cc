@@ -18,7 +18,7 @@ constexpr uint32_t afterOnes() {
   return reg;
 }
 constexpr uint32_t kAfterOnes = afterOnes();
-static_assert(kAfterOnes == 0xDEBB20E3, "wire facts 1.6");
+static_assert(kAfterOnes == 0xDEBB20E3, "CRC register after eight bytes of ones");
 
 /// From the identification (IPv4 bytes 4 and 5) to the BTH.
 constexpr unsigned kBytesFromIdToBth = 16 + 8;

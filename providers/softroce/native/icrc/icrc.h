@@ -1,4 +1,4 @@
-// The invariant CRC of RoCEv2 (IBTA A17.3.3; wire facts 1.6, 1.7.4).
+// The invariant CRC of RoCEv2 (IBTA A17.3.3).
 //
 // It covers the IP and UDP headers, which a socket does not show. They are rebuilt from the two
 // endpoints, the length and, on IPv4, the identification: 0 and DF for a datagram of ours, n for

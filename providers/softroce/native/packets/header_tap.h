@@ -1,5 +1,5 @@
 // The IPv4 headers of what arrives, seen through a raw socket (CAP_NET_RAW), to check the ICRC
-// exactly: a UDP socket does not show the identification (wire facts 1.7.4).
+// exactly: a UDP socket does not show the IPv4 identification.
 //
 // The system hands a copy of each datagram to raw sockets before it queues the datagram itself. A
 // filter keeps of the copy what tells datagrams apart: IP header, UDP header and BTH.

@@ -1,6 +1,6 @@
-// Where the IPv4 identifications of a host are expected next (wire facts 1.7.1). A kernel takes
-// them from one counter for all that goes between two addresses: it steps by one for each packet,
-// and by a random part of the time that has passed since.
+// Predicts the next IPv4 identifications of a host. A Linux kernel (`__ip_select_ident`) takes them
+// from one counter for all packets between two addresses. It steps by one for each packet, and by a
+// random part of the time since the last one.
 #pragma once
 
 #include <cstdint>

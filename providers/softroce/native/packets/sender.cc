@@ -253,7 +253,7 @@ uint32_t Sender::build(uint32_t first, uint32_t count) {
 /// The register before the BTH of packet `index` of a train.
 uint32_t Sender::registerOf(Path& path, uint32_t bytes, uint32_t index) {
   uint32_t reg = path.registers.of(sockets_[path.localIndex].local, path.destination, bytes);
-  // Segment n of a segmented IPv4 datagram leaves with identification n (wire facts 1.7.3).
+  // Segment n of a segmented IPv4 datagram has identification n (`inet_gso_segment` of Linux).
   if (path.ipv4) reg ^= identificationEffect(static_cast<uint16_t>(index));
   return reg;
 }

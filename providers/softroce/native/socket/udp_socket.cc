@@ -37,7 +37,8 @@ void enlarge(int fd, int forced, int ordinary) {
 
 /// Without these the port would not work or not interoperate.
 bool setRequired(const UdpSocket& socket) {
-  // DF, which on an unconnected socket also makes the identification known (wire facts 1.7.3).
+  // DF, which on an unconnected socket also makes the identification 0 (`ip_select_ident_segs` of
+  // Linux).
   // PROBE and not DO: the path MTU that the system learns by ICMP, which can be forged, is ignored.
   if (socket.ipv4) {
     return setInt(socket.fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE) &&

@@ -1,5 +1,5 @@
-// What the port remembers about those it hears from, to check the ICRC of their IPv4 packets, whose
-// identification a socket does not show (wire facts 1.7.4).
+// The port's record of its peers, to check the ICRC of their IPv4 packets: a socket does not show
+// the identification that the ICRC covers.
 //
 // The expected identification is tried first; otherwise the one that the sender used is solved for,
 // which by itself leaves 2^16 acceptable ICRCs of 2^32. A peer that has proved to number in a known
