@@ -23,7 +23,7 @@ const MOST_FILES = 25;
  * Small files and files of one importer cost a reader a hop; a doc comment that begins with "Of"
  * or "What" is read twice.
  */
-const AT_MOST = { smallFiles: 88, filesOfOneImporter: 331, oddHeads: 1136 };
+const AT_MOST = { smallFiles: 88, filesOfOneImporter: 331, oddHeads: 234 };
 const SMALL_LINES = 20;
 
 const paths = FLOORS.flatMap((floor) =>
@@ -37,6 +37,17 @@ const sources = new Map(
     .map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 );
 const imports = importsOf(sources);
+/** Everything that may cite a document: also native code, tests and pages. */
+const citing = new Map(
+  [...FLOORS, 'bench', 'docs', 'test']
+    .flatMap((floor) =>
+      readdirSync(join(root, floor), { recursive: true, encoding: 'utf8' }).map(
+        (path) => `${floor}/${path}`,
+      ),
+    )
+    .filter((path) => /\.(?:ts|cc|h|md)$/.test(path))
+    .map((path) => [path, readFileSync(join(root, path), 'utf8')]),
+);
 const planted = (files: Readonly<Record<string, string>>): Import[] =>
   importsOf(new Map(Object.entries(files)));
 
@@ -90,10 +101,9 @@ describe('house', () => {
   });
 
   it('cites no document that is not there', () => {
-    assert.deepEqual(deadCitations(sources), []);
-    assert.deepEqual(deadCitations(new Map([['core/a.ts', '// See wire facts 1.9.']])), [
-      'core/a.ts',
-    ]);
+    assert.deepEqual(deadCitations(citing), []);
+    const citation = `// See wire ${'facts'} 1.9.`;
+    assert.deepEqual(deadCitations(new Map([['core/a.ts', citation]])), ['core/a.ts']);
   });
 
   it('has classes that go two deep, errors three', () => {

@@ -1,6 +1,4 @@
-/**
- * DAT's return types and subtypes with their numbers, in the order of the numbers (DAT facts 0.3).
- */
+/** DAT's return types and subtypes, in the order of their numbers (dat_error.h). */
 
 /** The type is stored as n << 16; the index is n. */
 export const DAT_TYPE_NAMES = [

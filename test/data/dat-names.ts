@@ -1,7 +1,7 @@
 /**
  * The names of DAT 2.0, uDAPL and kDAPL, and of the IB and iWARP extensions (dat.h, udat.h, kdat.h,
- * dat_error.h, dat_ib_extensions.h, dat_iw_extensions.h; DAT facts 0 to 5): what docs/dat-map.md
- * has to have a row for, section by section.
+ * dat_error.h, dat_ib_extensions.h, dat_iw_extensions.h). docs/dat-map.md must have a row for each,
+ * section by section.
  */
 const words = (text: string): readonly string[] => text.trim().split(/\s+/);
 

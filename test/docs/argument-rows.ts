@@ -1,6 +1,6 @@
 /**
- * DAT's prototypes (DAT facts 1.1 to 1.8), and for their arguments a call of ours with that one
- * wrong: the error must count it as DAT does.
+ * DAT's prototypes (dat.h, udat.h, kdat.h, dat_ib_extensions.h), and for their arguments a call of
+ * ours with that one wrong: the error must number it as DAT does.
  */
 import { EvdFlags, type Ia } from 'dapl';
 import { CONN_QUAL, type Peers } from '../../plugins/testing/suite/peer.js';

@@ -1,6 +1,6 @@
-// What the messages of the CM say, by the dissector's reading of them: each connection of a capture
-// is a conversation that the CM allows, its messages fit one another, and its data starts at the
-// sequence numbers that were agreed. IBTA 12.6 to 12.9, wire facts 4.
+// Checks the CM messages of a capture, as the dissector reads them: each connection is a
+// conversation that the CM allows, its messages agree with one another, and its data starts at the
+// agreed sequence numbers. IBTA 12.6 to 12.9; Linux, drivers/infiniband/core/cm.c.
 import assert from 'node:assert/strict';
 
 import { CM_ATTRIBUTE, type CmField, type CmName, type Dissection } from './tshark.js';

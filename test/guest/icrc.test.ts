@@ -1,4 +1,4 @@
-// The judge of every capture, judged by packets whose ICRC is known (wire facts 1.10).
+// Tests the ICRC check for captures with packets of rdma_rxe, whose ICRC is known to be right.
 import assert from 'node:assert/strict';
 
 import { GOLDEN_PACKETS } from '../unit/wire/golden-packets.js';

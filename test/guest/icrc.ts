@@ -1,5 +1,5 @@
 // An ICRC check that shares nothing with the product: zlib's CRC over a masked copy of the packet
-// as tcpdump saw it, IPv4 identification included. IBTA annex A17 (RoCEv2), wire facts 1.6.
+// as tcpdump saw it, IPv4 identification included. IBTA annex A17 (RoCEv2).
 import { crc32 } from 'node:zlib';
 
 const ETHERTYPE_IPV4 = 0x0800;

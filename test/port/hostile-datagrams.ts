@@ -144,9 +144,9 @@ function describeStrangers(family: Family, use: () => Scene): void {
       // before the kernel's queue or the port's is full.
       if (i % 100 === 99) await until(arrived(i + 1), `${String(i + 1)} of the storm`);
     }
-    // On IPv4 one in 2^16 looks right for some identification (wire facts 1.7.4), and the ICRC
-    // covers the stranger's port: 0.08 of 5000 are expected; 2 or more come in one run of 370,
-    // 5 in one of 10^8.
+    // On IPv4 one in 2^16 looks right for some identification: the ICRC covers these 16 bits, which
+    // a socket does not show. It also covers the stranger's port: 0.08 of 5000 are expected; 2 or
+    // more come in one run of 370, 5 in one of 10^8.
     assert.ok(seen <= (family === 'ipv4' ? 4 : 0), `${String(seen)} shown`);
   });
 

@@ -1,4 +1,4 @@
-/** The state tables against the rows of the wire facts (4.4, 4.5), and against themselves. */
+/** The CM's state tables, against Linux's (drivers/infiniband/core/cm.c) and against themselves. */
 import assert from 'node:assert/strict';
 import {
   ACTIVE_TABLE,
@@ -12,7 +12,7 @@ import {
 
 type Row = readonly [CmState, CmInput, CmState, ...CmAction[]];
 
-/** What the facts say, in their order; our choices where they differ are noted in the table. */
+/** Rows in the order of cm.c; states.ts notes where our choice differs from it. */
 const ACTIVE: readonly Row[] = [
   ['IDLE', 'connect', 'REQ_QUEUED', 'startDeadline', 'awaitTurn'],
   ['REQ_QUEUED', 'turn', 'REQ_SENT', 'sendReq', 'startRetries'],

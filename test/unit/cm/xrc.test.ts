@@ -1,4 +1,4 @@
-/** The CM between an XRC initiator and a target (IBTA annex A14; wire facts 5.2). */
+/** The CM between an XRC initiator and a target (IBTA annex A14). */
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, QpType, SpiError } from '../../../core/spi/index.js';
 import { EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../../../plugins/cm/wire/req.js';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import * as dapl from '../../../core/index.js';
 
-/** DAT's numbers, as its headers have them (DAT facts 0.2, 2.2, 3.1, 3.2, 4.5). */
+/** DAT's numbers, as its headers have them (dat.h, kdat.h). */
 const TABLES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   CompletionFlags: {
     DEFAULT: 0x00,

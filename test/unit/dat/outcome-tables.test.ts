@@ -5,7 +5,7 @@ import { DatDtoStatus, dtoStatusOf } from '../../../core/evd/index.js';
 import { AsyncEventType, WcStatus } from '../../../core/spi/index.js';
 
 describe('work completions', () => {
-  /** Status by status, as dapl has it (DAT facts 3.3). */
+  /** Status by status, as in uDAPL (dapl/openib_common/cq.c, `dapls_ib_get_dto_status`). */
   const table: Readonly<Record<keyof typeof WcStatus, keyof typeof DatDtoStatus>> = {
     SUCCESS: 'SUCCESS',
     LOC_LEN_ERR: 'LOCAL_LENGTH',
@@ -43,8 +43,8 @@ describe('work completions', () => {
 
 describe('device events', () => {
   /**
-   * What dapl makes of them, and where we do better (DAT facts 3.4); those of EVDs and SRQs are
-   * reported by these.
+   * As in uDAPL (dapl/openib_common/util.c, `dapls_ib_get_async_event`), except where we do better.
+   * EVDs and SRQs report their own events.
    */
   const table: Readonly<Record<keyof typeof AsyncEventType, string>> = {
     CQ_ERR: 'log',
@@ -78,7 +78,7 @@ describe('device events', () => {
 });
 
 describe('refusals', () => {
-  it("become DAT's connection events (DAT facts 3.5)", () => {
+  it("become DAT's connection events (dapl/openib_common/util.c)", () => {
     const active = Object.entries(CM_REFUSALS).map(([kind, row]) => [kind, row.active]);
     assert.deepEqual(Object.fromEntries(active), {
       'rejected-by-consumer': 'PEER_REJECTED',

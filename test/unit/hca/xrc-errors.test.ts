@@ -1,4 +1,4 @@
-/** What an XRC target refuses, and how its end is told (IBTA annex A14; wire facts 5.3). */
+/** Requests that an XRC target refuses, and the report of its end (IBTA annex A14). */
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import { drain } from '../../support/hca-pair.js';
@@ -51,7 +51,7 @@ const VIOLATIONS: readonly Violation[] = [
   },
 ];
 
-describe('XRC violations (wire facts 5.3)', () => {
+describe('XRC violations (IBTA annex A14)', () => {
   for (const { name, srqn, status } of VIOLATIONS) {
     for (const opcode of [WrOpcode.SEND, WrOpcode.RDMA_WRITE, WrOpcode.RDMA_READ]) {
       it(`${name}: opcode ${opcode} is refused, and the target is in error`, () => {

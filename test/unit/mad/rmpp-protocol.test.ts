@@ -1,4 +1,4 @@
-/** RMPP on the wire (wire facts 3.5): exact bytes, violations and their codes, strangers. */
+/** RMPP on the wire (Linux, mad_rmpp.c): exact bytes, violations and their codes, strangers. */
 import assert from 'node:assert/strict';
 import { RMPP_FLAG, RMPP_TYPE } from '../../../plugins/mad/wire/rmpp-header.js';
 import { SeededRandom } from '../../../providers/mock/index.js';

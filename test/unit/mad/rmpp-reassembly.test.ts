@@ -5,7 +5,7 @@ import { DEFAULT_RMPP_LIMITS, RmppAllowance } from '../../../plugins/mad/provide
 import { Reassembly } from '../../../plugins/mad/rmpp-receiver.js';
 import { RMPP_DATA, RMPP_HEADERS } from '../../support/rmpp-pair.js';
 
-/** Bytes that a whole segment announces: its data, and the OUI (wire facts 3.5). */
+/** PayloadLength of a whole segment: it counts the data and the OUI. */
 const SEGMENT = RMPP_DATA + 4;
 
 function allowanceOf(limits: Partial<RmppLimits> = {}): RmppAllowance {

@@ -59,7 +59,7 @@ describe('RMPP: transfers', () => {
     const { ACTIVE, FIRST, LAST } = RMPP_FLAG;
     const segments = rmpp.pair.network.carried.map(({ data }) => rmppOf(data));
     const data = segments.filter(({ type }) => type === RMPP_TYPE.DATA);
-    // PayloadLength counts the OUI's four bytes in each segment: 220 + 220 + 14 (wire facts 3.5).
+    // PayloadLength counts the OUI's four bytes in each segment: 220 + 220 + 14.
     assert.deepEqual(
       data.map(({ flags, payloadLengthOrNewWindowLast }) => [flags, payloadLengthOrNewWindowLast]),
       [

@@ -30,10 +30,7 @@ const VALUES: Required<Omit<QueuePairAttributes, 'state' | 'currentState'>> = {
 };
 type Name = keyof typeof VALUES | 'currentState';
 
-/**
- * Columns of the state table of the wire facts (2.7), in its names; R/O as there, ALT_PATH left
- * out.
- */
+/** Attributes by their short names in the tables below. */
 const NAMES: Readonly<Record<string, Name>> = {
   PKEY: 'pkeyIndex',
   PORT: 'portNumber',
@@ -54,7 +51,11 @@ const NAMES: Readonly<Record<string, Name>> = {
   SQDN: 'enableSqdAsyncNotify',
 };
 
-const FACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+/**
+ * Required / optional attributes of each transition, as in Linux's `ib_modify_qp_is_ok`
+ * (drivers/infiniband/core/verbs.c), without ALT_PATH.
+ */
+const LINUX_TABLE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   RC: {
     'RESET INIT': 'PKEY PORT ACC /',
     'INIT INIT': '/ PKEY PORT ACC',
@@ -123,9 +124,9 @@ const FACTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 function expected(type: string, from: string, to: string): [Name[], Name[]] | undefined {
   if (to === 'RESET' || (to === 'ERR' && from !== 'RESET')) return [[], []];
-  const facts = FACTS[type]![`${from} ${to}`];
-  if (facts === undefined) return undefined;
-  const [required = '', optional = ''] = facts.split('/');
+  const row = LINUX_TABLE[type]![`${from} ${to}`];
+  if (row === undefined) return undefined;
+  const [required = '', optional = ''] = row.split('/');
   const names = (text: string): Name[] =>
     text
       .trim()
@@ -150,9 +151,9 @@ for (const [typeName, type] of Object.entries(QpType)) {
     for (const from of Object.values(QpState)) {
       for (const to of Object.values(QpState)) {
         const name = `${nameOf(QpState, from)} -> ${nameOf(QpState, to)}`;
-        const facts = expected(typeName, nameOf(QpState, from), nameOf(QpState, to));
-        it(`${name} is ${facts ? 'as the table says' : 'refused'}`, () => {
-          if (!facts) {
+        const row = expected(typeName, nameOf(QpState, from), nameOf(QpState, to));
+        it(`${name} is ${row ? 'as the table says' : 'refused'}`, () => {
+          if (!row) {
             assert.equal(qpTransition(type, from, to), undefined);
             assert.match(
               refusal(() => checkQpTransition(type, from, { state: to })),
@@ -160,7 +161,7 @@ for (const [typeName, type] of Object.entries(QpType)) {
             );
             return;
           }
-          const [required, optional] = facts;
+          const [required, optional] = row;
           const all = { ...VALUES, currentState: from };
           const pick = (names: readonly Name[]): QueuePairAttributes => ({
             ...Object.fromEntries(names.map((n) => [n, all[n]])),

@@ -1,4 +1,4 @@
-/** Captured packets, from the IP header to the ICRC (wire facts 1.10). */
+/** Packets captured from and to Linux rdma_rxe, from the IP header to the ICRC. */
 
 export interface GoldenPacket {
   readonly name: string;

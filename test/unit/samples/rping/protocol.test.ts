@@ -9,7 +9,7 @@ import {
 } from '../../../../samples/rping/protocol.js';
 
 describe('rping protocol', () => {
-  // The first SEND of an rping client, captured (wire facts 1.10).
+  // The first SEND of a client of librdmacm's rping, captured.
   const captured = Buffer.from('00005557ebdf75f0000005b400000064', 'hex');
   const place = { address: 0x5557ebdf75f0n, rmrContext: 0x5b4, length: 100 };
 
