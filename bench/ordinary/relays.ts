@@ -1,7 +1,7 @@
 /** Relays between a client and a server of TCP: one of Node, and `dapl forward`. */
 import { connect, createServer } from 'node:net';
 
-/** Ends as `dapl forward` has them: where connections come from, and where they go. */
+/** Endpoints of `dapl forward`: the one to listen on, and the one to connect to. */
 export interface Relay {
   readonly listen: string;
   readonly to: string;

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-/** The `dapl` command: what a person asks of RDMA on a machine. Each command is a file. */
+/** The `dapl` command. Each of its commands is a file in commands/. */
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import { commands } from './commands/index.js';
 
-// The reader of our output may leave early (`| head`).
+// A reader of our output may close the pipe early (`| head`).
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 const { version } = createRequire(import.meta.url)('dapl/package.json') as { version: string };

@@ -1,4 +1,4 @@
-/** `dapl forward`: TCP and Unix sockets to rsockets and back, for programs of today. */
+/** `dapl forward`: forwards TCP and Unix sockets over rsockets, for unmodified programs. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { Adapters, type ProviderName, PROVIDERS } from '../forward/adapters.js';
 import { type Endpoint, endpointOf, endpointText } from '../forward/endpoint.js';
@@ -19,34 +19,31 @@ interface Given {
 const BUFFER_KIB = 192;
 const BUFFER_KIB_LIMITS = { least: 2, most: 1024 * 1024 } as const;
 const DRAIN_SECONDS = 30;
-/** A day: what no one waits for. */
+/** The longest time that an option takes: a day. */
 const MOST_SECONDS = 86_400;
 
 export function forwardCommand(): Command {
   return new Command('forward')
     .summary('carry TCP or Unix sockets over RDMA, and back')
     .description(
-      'Takes connections at one end and makes one to the other for each, with bytes both ways. ' +
-        'An end is tcp:HOST:PORT, unix:PATH or rsocket:HOST:PORT (the sockets of librdmacm over ' +
-        'RDMA). The peer of rsocket may be another dapl forward, or any program with rsockets.',
+      'Listens on one endpoint, opens a connection to the other for each one it accepts, and ' +
+        'copies bytes both ways. An endpoint is tcp:HOST:PORT, unix:PATH or rsocket:HOST:PORT ' +
+        "(librdmacm's sockets over RDMA). The peer of an rsocket may be another dapl forward, or " +
+        'any program that uses rsockets.',
     )
-    .requiredOption(
-      '--listen <end>',
-      'where connections come from; port 0: one that is free',
-      end(0),
-    )
-    .requiredOption('--to <end>', 'where they go', end(1))
-    .option('--from <ip>', 'own address for --to rsocket; default: the one that leads there')
+    .requiredOption('--listen <end>', 'endpoint to listen on; port 0: any free port', end(0))
+    .requiredOption('--to <end>', 'endpoint to connect to', end(1))
+    .option('--from <ip>', 'local address for --to rsocket; default: by the routing table')
     .addOption(
-      new Option('-P, --provider <name>', 'what rsockets stand on')
+      new Option('-P, --provider <name>', 'provider of rsockets')
         .choices(PROVIDERS)
         .default('softroce'),
     )
-    .option('--buffer <KiB>', 'memory of an rsocket for each direction', kibibytes, BUFFER_KIB)
-    .option('--drain <s>', 'wait for open connections after SIGTERM', seconds, DRAIN_SECONDS)
+    .option('--buffer <KiB>', 'buffer of an rsocket for each direction', kibibytes, BUFFER_KIB)
+    .option('--drain <s>', 'time for open connections to end after SIGTERM', seconds, DRAIN_SECONDS)
     .option(
       '--counters <s>',
-      'a line every so many seconds, off a terminal; 0: at the end',
+      'print counters at this period, if stderr is no terminal; 0: at the end',
       seconds,
       0,
     )
@@ -59,12 +56,12 @@ export function forwardCommand(): Command {
 const EXAMPLES = `
 Examples:
   dapl forward --listen tcp:127.0.0.1:8080 --to rsocket:10.0.0.2:8080     on the client's machine
-  dapl forward --listen rsocket:10.0.0.2:8080 --to tcp:127.0.0.1:80       on the server's
+  dapl forward --listen rsocket:10.0.0.2:8080 --to tcp:127.0.0.1:80       on the server's machine
   dapl forward --listen unix:/run/db.sock --to rsocket:10.0.0.2:5432
 
-SIGTERM or SIGINT: no more connections, and those that are open go on to their end; a second signal,
-or the time of --drain, resets them. It ends with 1 when something was reset so, or nothing could be
-listened on.`;
+On SIGTERM or SIGINT it accepts no more connections, and open ones continue until they end. A second
+signal, or the end of the --drain time, resets them. The exit code is 1 if connections were reset,
+or if it could not listen.`;
 
 function end(leastPort: 0 | 1): (text: string) => Endpoint {
   return (text) => {
@@ -79,14 +76,14 @@ function end(leastPort: 0 | 1): (text: string) => Endpoint {
 function seconds(text: string): number {
   const value = Number(text);
   if (/^\d+(?:\.\d+)?$/.test(text) && value <= MOST_SECONDS) return value;
-  throw new InvalidArgumentError(`It is a number of seconds from 0 to ${MOST_SECONDS}.`);
+  throw new InvalidArgumentError(`It must be a number of seconds from 0 to ${MOST_SECONDS}.`);
 }
 
 function kibibytes(text: string): number {
   const { least, most } = BUFFER_KIB_LIMITS;
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= least && value <= most) return value;
-  throw new InvalidArgumentError(`It is a whole number of KiB from ${least} to ${most}.`);
+  throw new InvalidArgumentError(`It must be a whole number of KiB from ${least} to ${most}.`);
 }
 
 /** @returns the exit code */
@@ -114,7 +111,7 @@ async function forward(given: Given): Promise<number> {
     const cut = new AbortController();
     await stopped(failed.signal, cut);
     await forwarder.unlisten();
-    say(`no more connections; those that are open have ${drain} s to end`);
+    say(`accepting no more connections; open ones have ${drain} s to end`);
     const timer = setTimeout(() => cut.abort(), drain * 1000);
     const cutOff = await forwarder.drain(cut.signal);
     clearTimeout(timer);
@@ -129,8 +126,8 @@ async function forward(given: Given): Promise<number> {
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
 /**
- * Resolves with the first signal, or when nothing can be listened on any more.
- * @param cut aborted by the signals behind the first
+ * Resolves with the first signal, or when the listener has failed.
+ * @param cut is aborted by any later signal
  */
 function stopped(failed: AbortSignal, cut: AbortController): Promise<void> {
   return new Promise((resolve) => {
@@ -145,7 +142,7 @@ function stopped(failed: AbortSignal, cut: AbortController): Promise<void> {
   });
 }
 
-/** It may have words of another machine in it. */
+/** Makes text safe for a terminal: it may come from another machine. */
 function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
 }

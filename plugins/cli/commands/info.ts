@@ -1,4 +1,4 @@
-/** `dapl info`: the devices that the providers have to stand on here, and which would be chosen. */
+/** `dapl info`: the devices of this machine, and those that providers would choose. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { inspectSoftroce } from 'dapl/providers/softroce';
 import { inspectVerbs, type VerbsOptions } from 'dapl/providers/verbs';
@@ -15,14 +15,14 @@ interface Given {
 
 export function infoCommand(): Command {
   return new Command('info')
-    .description('list RDMA devices, ports and GIDs, and the ones that would be chosen')
+    .description('list RDMA devices, ports and GIDs, and those that would be chosen')
     .addOption(
       new Option('-d, --device <name>', 'choose this device, or interface').conflicts('address'),
     )
-    .option('-a, --address <ip>', 'choose by an address: our own, or where the route leads')
+    .option('-a, --address <ip>', 'choose by an address: a local one, or a peer that is routed to')
     .option('-p, --port <number>', 'port of the device', number(1))
     .option('-g, --gid-index <number>', "place in the port's GID table", number(0))
-    .option('--json', 'the same for programs')
+    .option('--json', 'print JSON')
     .addHelpText('after', EXAMPLES)
     .action(async ({ json = false, ...options }: Given) => {
       process.exitCode = await info(options, json);
@@ -31,11 +31,11 @@ export function infoCommand(): Command {
 
 const EXAMPLES = `
 Examples:
-  dapl info                    what there is, and what an application gets that asks for nothing
-  dapl info -a 192.168.1.20    by which device and GID that peer is reached, and why
+  dapl info                    all devices, and the one that an application gets by default
+  dapl info -a 192.168.1.20    the device and GID that reach this peer, and why
   dapl info --json | jq .verbs.choice
 
-It ends with 1 when a device or address is asked for that cannot be had.`;
+The exit code is 1 if the requested device or address cannot be used.`;
 
 /** @returns the exit code */
 async function info(options: VerbsOptions, json: boolean): Promise<number> {
@@ -50,6 +50,6 @@ function number(min: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (/^\d+$/.test(text) && value >= min && value <= 255) return value;
-    throw new InvalidArgumentError(`It is a whole number from ${min} to 255.`);
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to 255.`);
   };
 }

@@ -1,4 +1,4 @@
-/** `dapl iser-initiator`: disks of a target over iSER or iSCSI, without a kernel's initiator. */
+/** `dapl iser-initiator`: copies disks of a target over iSER or iSCSI, without the kernel. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { DiskSettings, InitiatorSettings } from '../storage/use-disk.js';
 
@@ -23,29 +23,28 @@ export function iserInitiatorCommand(): Command {
   const command = new Command('iser-initiator')
     .summary('list, read, write and verify disks of an iSER or iSCSI target')
     .description(
-      'Logs in to a target as a machine would, over iSER (RDMA) or plain iSCSI (TCP), and reads ' +
-        'or writes its disks from and to files. A lost session is made again, and what was not ' +
-        'answered is sent again.',
+      'Logs in to a target over iSER (RDMA) or plain iSCSI (TCP), and copies its disks to or ' +
+        'from files. If the session is lost, it logs in again and repeats unanswered commands.',
     )
     .addHelpText('after', EXAMPLES);
   common(command.command('list'))
-    .description('what targets a portal has, and their disks')
+    .description('list the targets of a portal, and their disks')
     .action(async (portal: string, given: Given) => {
       const { list } = await import('../storage/use-disk.js');
       await list(settingsOf(portal, given));
     });
   for (const [name, what] of [
-    ['read', 'the disk, or a part of it, into a file'],
-    ['write', 'a file into the disk; what is there is overwritten'],
-    ['verify', 'compare a file with the disk; ends with 1 where they differ'],
+    ['read', 'copy the disk, or a part of it, into a file'],
+    ['write', 'copy a file to the disk, and overwrite what is there'],
+    ['verify', 'compare a file with the disk; the exit code is 1 if they differ'],
   ] as const) {
     common(command.command(name))
       .description(what)
       .argument('<target>', "the target's iSCSI name")
-      .argument('<file>', 'where the blocks go, or come from')
-      .option('-l, --lun <number>', 'which disk of the target', number, 0)
+      .argument('<file>', 'the file to write, or to read')
+      .option('-l, --lun <number>', 'disk of the target', number, 0)
       .option('--lba <number>', 'the first block, default 0', big)
-      .option('--blocks <number>', 'how many; default all', big)
+      .option('--blocks <number>', 'number of blocks; default all', big)
       .action(async (portal: string, target: string, file: string, given: DiskGiven) => {
         const { lun, lba = 0n, blocks } = given;
         const use = await import('../storage/use-disk.js');
@@ -70,14 +69,18 @@ Examples:
 function common(command: Command): Command {
   return command
     .argument('<portal>', 'ADDRESS[:PORT]; an IPv6 address with a port is in brackets')
-    .addOption(new Option('-t, --transport <name>', 'how').choices(['iser', 'tcp']).default('iser'))
-    .option('-d, --device <name>', 'an RDMA device or interface (verbs); default softroce')
-    .option('--local <address>', 'the own address of softroce; default the one that leads there')
-    .option('--initiator-name <iqn>', 'who is logging in; default follows from the host name')
-    .option('--chap <name:secret>', `what is proved; or ${CHAP_ENVIRONMENT.chap}`)
+    .addOption(
+      new Option('-t, --transport <name>', 'iSER over RDMA, or iSCSI over TCP')
+        .choices(['iser', 'tcp'])
+        .default('iser'),
+    )
+    .option('-d, --device <name>', 'an RDMA device or interface (verbs); default: softroce')
+    .option('--local <address>', 'local address of softroce; default: by the routing table')
+    .option('--initiator-name <iqn>', 'own iSCSI name; default: derived from the host name')
+    .option('--chap <name:secret>', `own CHAP account; or set ${CHAP_ENVIRONMENT.chap}`)
     .option(
       '--mutual-chap <name:secret>',
-      `what the target must prove; or ${CHAP_ENVIRONMENT.mutualChap}`,
+      `CHAP account of the target; or set ${CHAP_ENVIRONMENT.mutualChap}`,
     );
 }
 
@@ -86,7 +89,9 @@ function settingsOf(where: string, given: Given): InitiatorSettings {
   const own = account('chap', given.chap);
   const target = account('mutualChap', given.mutualChap);
   if (target !== undefined && own === undefined) {
-    throw new Error('--mutual-chap needs --chap: a target proves itself to one that does, too');
+    throw new Error(
+      '--mutual-chap needs --chap: a target only authenticates to an initiator that does',
+    );
   }
   const chap = own && { ...own, ...(target && { target }) };
   return {
@@ -102,16 +107,16 @@ function settingsOf(where: string, given: Given): InitiatorSettings {
   };
 }
 
-/** @throws Error for what is no ADDRESS[:PORT] */
+/** @throws Error unless the text is ADDRESS[:PORT] */
 function portalOf(text: string): { address: string; port?: number } {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(text);
   if (match === null && /^[0-9a-fA-F:.]+$/.test(text)) return { address: text };
-  if (match === null) throw new Error(`${text} is no portal: ADDRESS[:PORT]`);
+  if (match === null) throw new Error(`${text} is no portal: use ADDRESS[:PORT]`);
   const [, bracketed, plain = '', port] = match;
   return { address: bracketed ?? plain, ...(port !== undefined && { port: Number(port) }) };
 }
 
-/** Secrets on the command line are seen by others of the machine; so there is the environment. */
+/** Other users can see secrets on a command line. The environment is the alternative. */
 function account(
   key: keyof typeof CHAP_ENVIRONMENT,
   option: string | undefined,
@@ -119,7 +124,8 @@ function account(
   const text = option ?? process.env[CHAP_ENVIRONMENT[key]];
   if (text === undefined || text === '') return undefined;
   const colon = text.indexOf(':');
-  if (colon < 1) throw new Error(`${key === 'chap' ? '--chap' : '--mutual-chap'}: name:secret`);
+  if (colon < 1)
+    throw new Error(`${key === 'chap' ? '--chap' : '--mutual-chap'} must be name:secret`);
   return { name: text.slice(0, colon), secret: text.slice(colon + 1) };
 }
 

@@ -31,38 +31,42 @@ export function iserTargetCommand(): Command {
     .summary('serve disk images over iSER and iSCSI')
     .description(
       'Serves files as disks: to Linux (open-iscsi) or any other initiator, over iSER (RDMA) and ' +
-        'over plain iSCSI (TCP). The first --lun is LUN 0. SIGTERM asks initiators to log out, ' +
-        'waits, and leaves when what was written is on the disk.',
+        'over plain iSCSI (TCP). The first --lun is LUN 0. On SIGTERM it asks initiators to log ' +
+        'out, waits, and exits when all writes are on the disk.',
     )
-    .option('-l, --lun <file>', 'a disk image; again for further LUNs', several, none)
-    .option('--memory <bytes>', 'a further LUN that is kept in memory: 64M', bytesOf)
-    .option('--size <bytes>', 'makes a --lun that is not there, sparse: 512M, 10G', bytesOf)
+    .option('-l, --lun <file>', 'a disk image; repeat for more LUNs', several, none)
+    .option('--memory <bytes>', 'one more LUN, kept in memory: 64M', bytesOf)
+    .option(
+      '--size <bytes>',
+      'create a missing --lun file of this size, sparse: 512M, 10G',
+      bytesOf,
+    )
     .addOption(
-      new Option('--block-bytes <bytes>', 'of a logical block')
+      new Option('--block-bytes <bytes>', 'size of a logical block')
         .choices(['512', '4096'])
         .default('512'),
     )
     .option('--read-only', 'refuse writes')
-    .option('--listen <address[:port]>', 'an iSER portal; again for more', several, none)
-    .option('--tcp <address[:port]>', 'an iSCSI portal over TCP; again for more', several, none)
+    .option('--listen <address[:port]>', 'an iSER portal; repeat for more', several, none)
+    .option('--tcp <address[:port]>', 'an iSCSI portal over TCP; repeat for more', several, none)
     .addOption(
-      new Option('-P, --provider <name>', 'what iSER portals stand on')
+      new Option('-P, --provider <name>', 'provider of iSER portals')
         .choices(['softroce', 'verbs'])
         .default('softroce'),
     )
     .option(
       '--name <iqn>',
-      "what initiators ask for; default: of the host's name and the first disk",
+      'iSCSI name of the target; default: derived from the host name and the first disk',
     )
-    .option('--serial <text>', 'of a LUN, in their order, instead of its own', several, none)
-    .option('--alias <text>', 'the same for people')
-    .option('--chap <name:secret>', `initiators must prove this; or ${CHAP_ENVIRONMENT.chap}`)
+    .option('--serial <text>', 'serial number of a LUN; repeat in the order of LUNs', several, none)
+    .option('--alias <text>', 'readable name of the target')
+    .option('--chap <name:secret>', `CHAP account of initiators; or set ${CHAP_ENVIRONMENT.chap}`)
     .option(
       '--mutual-chap <name:secret>',
-      `what the target proves when asked; or ${CHAP_ENVIRONMENT.mutualChap}`,
+      `own CHAP account; or set ${CHAP_ENVIRONMENT.mutualChap}`,
     )
-    .option('--no-immediate-data', 'fetch the data of every write')
-    .option('--drain <seconds>', 'how long initiators may take to log out', secondsOf, 10)
+    .option('--no-immediate-data', 'accept no data with commands: fetch the data of every write')
+    .option('--drain <seconds>', 'time for initiators to log out', secondsOf, 10)
     .addHelpText('after', EXAMPLES)
     .action(async (given: Given) => {
       const { serve } = await import('../storage/serve-target.js');
@@ -92,7 +96,7 @@ interface Account {
   readonly secret: string;
 }
 
-/** Secrets on the command line are seen by others of the machine; so there is the environment. */
+/** Other users can see secrets on a command line. The environment is the alternative. */
 function accountOption(
   key: keyof typeof CHAP_ENVIRONMENT,
   option: string | undefined,
@@ -100,7 +104,8 @@ function accountOption(
   const text = option ?? process.env[CHAP_ENVIRONMENT[key]];
   if (text === undefined || text === '') return {};
   const colon = text.indexOf(':');
-  if (colon < 1) throw new Error(`${key === 'chap' ? '--chap' : '--mutual-chap'}: name:secret`);
+  if (colon < 1)
+    throw new Error(`${key === 'chap' ? '--chap' : '--mutual-chap'} must be name:secret`);
   return { [key]: { name: text.slice(0, colon), secret: text.slice(colon + 1) } };
 }
 
@@ -112,12 +117,12 @@ const UNITS: Readonly<Record<string, number>> = {
   T: 2 ** 40,
 };
 
-/** @throws Error for what is no size */
+/** @throws Error unless the text is a size */
 function bytesOf(text: string): number {
   const [, digits = '', unit = ''] = /^([0-9]+)([KMGT]?)$/i.exec(text) ?? [];
   const bytes = Number(digits) * (UNITS[unit.toUpperCase()] ?? 0);
   if (bytes > 0 && Number.isSafeInteger(bytes)) return bytes;
-  throw new Error(`${text} is no size: a number of bytes, or one with K, M, G or T behind it`);
+  throw new Error(`${text} is no size: use a number of bytes, or one followed by K, M, G or T`);
 }
 
 function secondsOf(text: string): number {

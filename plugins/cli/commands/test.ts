@@ -1,4 +1,4 @@
-/** `dapl test`: the conformance suite over a device of this machine, and a report to send. */
+/** `dapl test`: runs the conformance suite over a device, and writes a report. */
 import { createRequire } from 'node:module';
 import { Command } from 'commander';
 import type { ReportDocument } from '../report/document.js';
@@ -21,20 +21,20 @@ export function testCommand(): Command {
     .description(
       'Runs the conformance suite over a device of this machine, which connects to itself or to ' +
         'a second one, and measures latency and bandwidth. With --report it writes a file for ' +
-        'the authors of this package: capabilities, limits, firmware, kernel, what failed, and ' +
-        'the figures; no host name, user, address, GID or GUID.',
+        'the authors of this package: capabilities, limits, firmware, kernel, failures and ' +
+        'figures, without host name, user, address, GID or GUID.',
     )
     .option(
       '-P, --provider <name>',
-      `whose device it is: ${PROVIDERS.join(', ')}, a package beside this one, or a path (./x.js)`,
+      `provider of the device: ${PROVIDERS.join(', ')}, an installed package, or a path (./x.js)`,
       'verbs',
     )
     .option(
       '-d, --device <name>',
       "an RDMA device or interface; softroce, mock: a local address; a package's: its parameters",
     )
-    .option('--peer <name>', 'the other end, named likewise; default: verbs the device itself')
-    .option('--only <text>', 'only behaviours with this in "Group: behaviour"')
+    .option('--peer <name>', 'device of the other end; default for verbs: the same device')
+    .option('--only <text>', 'run only behaviours whose "Group: behaviour" contains this')
     .option('--report [file]', 'write a report; default dapl-report.json, which must not exist')
     .addHelpText('after', EXAMPLES)
     .action(async (given: Given) => {
@@ -52,7 +52,7 @@ Examples:
                                             the provider of a package, by its parameters
   dapl test -P softroce                     RoCEv2 in user space, on 127.0.0.1 and 127.0.0.2
 
-It ends with 1 when a behaviour fails. Nothing else should use the device meanwhile.`;
+The exit code is 1 if a behaviour fails. Let nothing else use the device meanwhile.`;
 
 /** @returns the exit code */
 async function test({ report, ...options }: Given): Promise<number> {
@@ -75,7 +75,7 @@ function summary({ conformance, figuresProblem }: ReportDocument): string {
     .join(', ');
   return [
     `${passed} passed, ${failed.length} failed`,
-    ...(lacking === '' ? [] : [`left out for want of ${lacking}`]),
+    ...(lacking === '' ? [] : [`left out because the device lacks ${lacking}`]),
     ...(figuresProblem === undefined ? [] : [`no figures: ${figuresProblem}`]),
   ].join('\n');
 }

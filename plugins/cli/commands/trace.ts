@@ -17,10 +17,10 @@ export function traceCommand(): Command {
     .summary('run a program and capture its packets')
     .description(
       'Runs a program and writes the packets of every device that it, or a process that it ' +
-        'starts, opens through dapl into a pcapng file for Wireshark. Devices of verbs have ' +
-        'none to show: their packets never pass through the program.',
+        'starts, opens through dapl into a pcapng file for Wireshark. Devices of verbs show no ' +
+        'packets: theirs never pass through the program.',
     )
-    .option('-o, --output <file>', 'where the capture goes; made anew', DEFAULT_FILE)
+    .option('-o, --output <file>', 'capture file; replaced if it exists', DEFAULT_FILE)
     .argument('<command...>', 'the program and its arguments')
     .passThroughOptions()
     .addHelpText('after', '\nExample:\n  dapl trace -o out.pcapng node my-program.js --size 64')
@@ -33,7 +33,7 @@ export function traceCommand(): Command {
 async function trace(command: readonly string[], output: string): Promise<number> {
   let folder: string;
   try {
-    // Beside the result: the same disk, and the same permission.
+    // In the folder of the result: the same disk, and the same permission.
     folder = mkdtempSync(join(dirname(output), '.dapl-trace-'));
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));
@@ -79,7 +79,7 @@ async function run([program = '', ...args]: readonly string[], file: string): Pr
   }
 }
 
-/** Ctrl-C reaches the program by itself; we wait for it, so that the capture is whole. */
+/** Ctrl-C reaches the program directly. We wait for its exit, so that the capture is complete. */
 function forwardSignals(child: ChildProcess): () => void {
   const stop = (signal: NodeJS.Signals): void => {
     child.kill(signal);

@@ -1,4 +1,4 @@
-/** The adapters of the ends of a forwarder: one for each own address. */
+/** The adapters of a forwarder's endpoints: one for each local address. */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { type Ia, localAddressToward, openIa } from 'dapl';
@@ -11,13 +11,13 @@ export type ProviderName = (typeof PROVIDERS)[number];
 export class Adapters {
   private readonly opened = new Map<string, Promise<Ia>>();
 
-  /** @param from own address toward all peers; undefined for the one that leads there */
+  /** @param from local address toward all peers; undefined to use the routing table */
   constructor(
     private readonly provider: ProviderName,
     private readonly from: string | undefined,
   ) {}
 
-  /** On an own address. @throws DatError, an error of the resolver */
+  /** The adapter of a local address. @throws DatError, an error of the resolver */
   async on(host: string): Promise<Ia> {
     const address = await addressOf(host);
     let ia = this.opened.get(address);
@@ -30,7 +30,7 @@ export class Adapters {
     return ia;
   }
 
-  /** On the own address toward a peer. @throws DatError, an error of the resolver */
+  /** The adapter that reaches a peer. @throws DatError, an error of the resolver */
   async toward(host: string): Promise<Ia> {
     if (this.from !== undefined) return this.on(this.from);
     return this.on(await localAddressToward(await addressOf(host)));

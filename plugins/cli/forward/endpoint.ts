@@ -1,4 +1,4 @@
-/** An end of a forwarder in text: `tcp:HOST:PORT`, `unix:PATH`, `rsocket:HOST:PORT`. */
+/** The text form of a forwarder's endpoint: `tcp:HOST:PORT`, `unix:PATH`, `rsocket:HOST:PORT`. */
 
 export type Endpoint =
   | { readonly kind: 'tcp' | 'rsocket'; readonly host: string; readonly port: number }
@@ -11,8 +11,9 @@ const LONGEST_PATH_BYTES = 107;
 const HOST_AND_PORT = /^(?:\[(?<ipv6>[^\]]+)\]|(?<host>[^:[\]]+)):(?<port>[^:]*)$/;
 
 /**
- * @param leastPort 0 where the system may choose
- * @throws RangeError naming what is wrong, and what is allowed
+ * Parses an endpoint.
+ * @param leastPort 0 if the system may choose the port
+ * @throws RangeError naming the mistake and the allowed values
  */
 export function endpointOf(text: string, leastPort: 0 | 1): Endpoint {
   const colon = text.indexOf(':');
@@ -35,8 +36,8 @@ export function endpointOf(text: string, leastPort: 0 | 1): Endpoint {
 function pathOf(path: string): string {
   const bytes = Buffer.byteLength(path);
   if (bytes > 0 && bytes <= LONGEST_PATH_BYTES) return path;
-  const limits = `it must be of 1 to ${LONGEST_PATH_BYTES}`;
-  throw refused(`unix:${path}`, `its path is of ${bytes} bytes; ${limits}`);
+  const limits = `it must have 1 to ${LONGEST_PATH_BYTES}`;
+  throw refused(`unix:${path}`, `its path has ${bytes} bytes; ${limits}`);
 }
 
 function refused(text: string, why: string): RangeError {

@@ -9,19 +9,19 @@ import { type Dial, diallerOf, type Listening, listenOn } from './sockets.js';
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 class Counters {
-  /** Connections that have come. */
+  /** Connections that were accepted. */
   accepted = 0;
-  /** Connections for which the other end could not be reached. */
+  /** Connections whose other endpoint could not be reached. */
   refused = 0;
-  /** Connections that were joined, and have ended with an error. */
+  /** Connections that were established on both sides and ended with an error. */
   broken = 0;
   private forthBytes = 0;
   private backBytes = 0;
 
-  /** @param open the connections that are there */
+  /** @param open the open connections */
   constructor(private readonly open: ReadonlySet<Forwarding>) {}
 
-  /** Keeps the bytes of a connection that has ended. */
+  /** Adds the byte counts of a connection that has ended. */
   keep({ forthBytes, backBytes }: Forwarding): void {
     this.forthBytes += forthBytes;
     this.backBytes += backBytes;
@@ -48,7 +48,7 @@ class Counters {
   }
 }
 
-/** With three digits, in units of 1024. */
+/** Formats bytes with three digits, in units of 1024. */
 export function bytesText(bytes: number): string {
   let value = bytes;
   let unit = 0;
@@ -71,9 +71,9 @@ export interface ForwarderOptions {
   readonly adapters: Adapters;
   /** Registered memory of each rsocket, for either direction: an even number from 2048 to 2^30. */
   readonly bufferBytes: number;
-  /** A connection has ended with an error. @param peer of the one that has come */
+  /** A connection ended with an error. @param peer of the accepted side */
   readonly onTrouble: (peer: string, error: Error) => void;
-  /** It listens no more, by itself. */
+  /** The listener failed. */
   readonly onError: (error: Error) => void;
 }
 
@@ -96,7 +96,7 @@ export class Forwarder {
 
   /**
    * Listens.
-   * @throws what opening an adapter gives; an error of `listen`
+   * @throws errors of opening an adapter, and of `listen`
    */
   static async start(options: ForwarderOptions): Promise<Forwarder> {
     const { to, adapters, bufferBytes } = options;
@@ -110,15 +110,15 @@ export class Forwarder {
     return (await this.listening).endpoint;
   }
 
-  /** Takes no more connections. */
+  /** Accepts no more connections. */
   async unlisten(): Promise<void> {
     (await this.listening).close();
   }
 
   /**
-   * Waits for the connections that are there.
-   * @param signal cuts off what is left when it fires
-   * @returns how many were cut off
+   * Waits for the open connections to end.
+   * @param signal resets the remaining connections when it fires
+   * @returns the number of connections that were reset
    */
   async drain(signal: AbortSignal): Promise<number> {
     let cutOff = 0;

@@ -1,16 +1,16 @@
-/** A connection that is forwarded: two sockets, and bytes both ways. */
+/** A forwarded connection: two sockets, with bytes copied both ways. */
 import { type AnySocket, hasEndedByReset, isBroken, reset } from './resets.js';
 
 export interface ForwardingEvents {
-  /** The other end has been reached. */
+  /** The other endpoint is connected. */
   onJoined(): void;
-  /** Both sockets are closed; an error where not all bytes have gone through. */
+  /** Both sockets are closed; with an error if not all bytes were forwarded. */
   onEnd(error: Error | undefined): void;
 }
 
 /**
- * Joins a socket that has come to one that is being connected. The end of a direction is passed on
- * as it is; what breaks one socket resets the other, so that no peer takes a part for the whole.
+ * Joins an accepted socket to one that is being connected. The end of one direction is forwarded as
+ * an end. An error on one socket resets the other, so that no peer mistakes a part for the whole.
  */
 export class Forwarding {
   private open = 2;
@@ -26,24 +26,24 @@ export class Forwarding {
     this.watch(dialled, accepted);
   }
 
-  /** Bytes from the one that has come. */
+  /** Bytes from the accepted socket. */
   get forthBytes(): number {
     return this.accepted.bytesRead;
   }
 
-  /** Bytes to it. */
+  /** Bytes to the accepted socket. */
   get backBytes(): number {
     return this.dialled.bytesRead;
   }
 
-  /** Ends it at once: both peers read a reset. */
+  /** Resets both sockets. */
   reset(error = new Error('it was cut off')): void {
     this.error ??= error;
     reset(this.accepted);
     reset(this.dialled);
   }
 
-  /** Ends it if a side was reset while the other side held it back. */
+  /** Resets both sockets if one was reset while the other held it back. */
   endIfBroken(): void {
     if (isBroken(this.accepted) || isBroken(this.dialled)) this.reset(wasReset());
   }
@@ -58,7 +58,7 @@ export class Forwarding {
     socket.once('close', () => {
       const isWhole = socket.readableEnded && socket.writableFinished;
       if (!isWhole) {
-        this.error ??= new Error('the peer has gone before all bytes had');
+        this.error ??= new Error('the peer closed before it got all bytes');
         reset(other);
       }
       this.open--;

@@ -5,7 +5,7 @@ import { RdmaSocket } from 'dapl/ulp/socket';
 
 export type AnySocket = Socket | RdmaSocket;
 
-/** The part of a handle of libuv that node:net has no public call for. */
+/** The part of a libuv handle that node:net does not expose. */
 interface Handle {
   readonly fd: number;
   /** TCP only. @returns 0 or a negative errno */
@@ -33,9 +33,9 @@ export function hasEndedByReset(socket: AnySocket): boolean {
 }
 
 /**
- * True if a socket was reset and has not said so, because nothing reads it: a slow receiver holds
- * it back. TCP: the kernel has closed a connection whose FIN this side has not sent. Only a reset
- * or a timeout does that.
+ * True if a socket was reset and does not report it, because nothing reads it while a slow receiver
+ * holds it back. TCP: the kernel has closed a connection whose FIN this side has not sent. Only a
+ * reset or a timeout does that.
  */
 export function isBroken(socket: AnySocket): boolean {
   if (socket instanceof RdmaSocket) return socket.isBroken;
@@ -43,7 +43,10 @@ export function isBroken(socket: AnySocket): boolean {
   return (handleOf(socket)?.getpeername?.({}) ?? 0) !== 0;
 }
 
-/** The peer reads an error instead of an end. A Unix socket has no reset: its peer reads an end. */
+/**
+ * Resets a socket, so that the peer reads an error rather than an end. A Unix socket has no reset:
+ * its peer reads an end.
+ */
 export function reset(socket: AnySocket): void {
   const canReset = socket instanceof RdmaSocket || handleOf(socket)?.getpeername !== undefined;
   if (canReset) socket.resetAndDestroy();

@@ -7,15 +7,15 @@ import type { Adapters } from './adapters.js';
 import type { Endpoint } from './endpoint.js';
 import type { AnySocket } from './resets.js';
 
-/** Makes a connection to an end, each time that it is called. */
+/** Opens a new connection to an endpoint on each call. */
 export type Dial = () => AnySocket;
 
-/** The first bytes are not waited for, and the end of one direction is not that of the other. */
+/** The directions end independently of each other. */
 const HALF_OPEN = { allowHalfOpen: true } as const;
 
 /**
  * @param bufferBytes of each rsocket, for either direction
- * @throws what opening the adapter gives
+ * @throws errors of opening the adapter
  */
 export async function diallerOf(
   endpoint: Endpoint,
@@ -32,17 +32,17 @@ export async function diallerOf(
 }
 
 export interface Listening {
-  /** With the port that was chosen. */
+  /** The endpoint, with the port that was chosen. */
   readonly endpoint: Endpoint;
-  /** Takes no more connections; those that are there go on. */
+  /** Accepts no more connections; open ones continue. */
   close(): void;
 }
 
 /**
  * @param bufferBytes of each rsocket, for either direction
- * @param onSocket a connection that has come, paused
- * @param onError it listens no more, by itself
- * @throws what opening the adapter gives; an error of `listen`
+ * @param onSocket receives each accepted connection, paused
+ * @param onError is called when the listener fails
+ * @throws errors of opening the adapter, and of `listen`
  */
 export async function listenOn(
   endpoint: Endpoint,
@@ -71,7 +71,7 @@ export async function listenOn(
   return { endpoint: { ...endpoint, port }, close };
 }
 
-/** Messages in flight each way: more of them than fit into the buffers only cost memory. */
+/** Messages in flight each way. More of them than fit into the buffers only cost memory. */
 const MESSAGES = 64;
 
 function buffers(bytes: number): RsocketOptions {

@@ -1,18 +1,18 @@
-/** Counters for people: a line that changes on a terminal, a line every so often elsewhere. */
+/** Prints counters: a line that changes on a terminal, otherwise a new line at each period. */
 import { SingleBar } from 'cli-progress';
 
 const TERMINAL_EVERY_MS = 500;
 
 export interface Status {
-  /** A sentence of its own, which stays. */
+  /** Prints a sentence on a line of its own. */
   say(sentence: string): void;
-  /** The last line of counters. */
+  /** Prints the last line of counters. */
   stop(): void;
 }
 
 /**
- * @param text the counters now
- * @param everyMs between lines where `out` is no terminal; 0 for the last one only
+ * @param text returns the current counters
+ * @param everyMs period of lines if `out` is no terminal; 0 to print only the last one
  */
 export function startStatus(text: () => string, everyMs: number, out: NodeJS.WriteStream): Status {
   return out.isTTY ? onTerminal(text, out) : inLines(text, everyMs, out);
@@ -23,7 +23,7 @@ function onTerminal(text: () => string, out: NodeJS.WriteStream): Status {
     stream: out,
     format: '{text}',
     hideCursor: true,
-    // Signals are ours.
+    // The forwarder handles signals itself.
     gracefulExit: false,
   });
   const show = (): void => bar.update(0, { text: text() });

@@ -51,7 +51,7 @@ export interface InfoDocument {
     readonly devices: readonly DeviceDocument[];
     readonly choice?: ChoiceDocument;
     readonly choiceProblem?: string;
-    /** RLIMIT_MEMLOCK; null for none. */
+    /** RLIMIT_MEMLOCK; null if unlimited. */
     readonly lockedMemoryLimitBytes: number | null;
   };
   readonly softroce: SoftroceInspection;
@@ -92,7 +92,7 @@ function deviceDocument(device: InspectedDevice): DeviceDocument {
   };
 }
 
-/** The attributes that are limits: those whose name says so. */
+/** The attributes that are limits, by their names. */
 function limitsOf(attributes: NonNullable<InspectedDevice['attributes']>): Record<string, number> {
   const numbers = Object.entries(attributes).filter(
     (entry): entry is [string, number] => typeof entry[1] === 'number',

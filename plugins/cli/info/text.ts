@@ -85,7 +85,7 @@ function softroceLines(softroce: InfoDocument['softroce']): string[] {
     address,
     name,
     pathMtuBytes === undefined ? '' : `MTU ${pathMtuBytes}`,
-    isShared === true ? 'programs share it: shared: true joins them' : (problem ?? ''),
+    isShared === true ? 'shared by other programs: shared: true joins them' : (problem ?? ''),
   ]);
   return [
     `softroce: RoCEv2 in user space over UDP ${udpPort}, by ${how}`,
@@ -94,7 +94,7 @@ function softroceLines(softroce: InfoDocument['softroce']): string[] {
   ];
 }
 
-/** Rows of cells as lines, each column as wide as its widest cell. */
+/** Formats rows of cells as lines, each column as wide as its widest cell. */
 function columns(rows: readonly (readonly string[])[]): string[] {
   const widths: number[] = [];
   for (const row of rows) {

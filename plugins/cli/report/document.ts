@@ -34,7 +34,7 @@ export interface ReportDocument {
   readonly dapl: string;
   readonly machine: Readonly<Record<string, string | number>>;
   readonly provider: string;
-  /** The peer's is the second; of software there are none. */
+  /** The peer's device is the second; software providers have none. */
   readonly devices: readonly ReportDevice[];
   readonly conformance: {
     readonly capabilities: readonly string[];
@@ -84,7 +84,7 @@ export function reportDocument(parts: ReportParts, words: readonly Private[]): R
     figures,
     ...(figuresProblem !== undefined && { figuresProblem: free(figuresProblem) }),
   };
-  // What is no free text may hold a name all the same: a kernel of a company's own.
+  // Other fields may contain a name, too, such as a company's kernel version.
   return JSON.parse(maskWords(JSON.stringify(document), words)) as ReportDocument;
 }
 
@@ -127,7 +127,7 @@ function deviceOf(device: InspectedDevice, free: (text: string) => string): Repo
   };
 }
 
-/** The attributes that are limits: numbers whose name says so. */
+/** The attributes that are limits: numbers, by their names. */
 function limitsOf(attributes: object): Record<string, number> {
   const entries = Object.entries(attributes) as [string, unknown][];
   return Object.fromEntries(

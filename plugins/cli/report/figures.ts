@@ -24,7 +24,7 @@ const KIB = 1024;
 const MIB = 1 << 20;
 const LATENCY_BYTES = [64, 4 * KIB] as const;
 const BANDWIDTH_BYTES = [64 * KIB, MIB] as const;
-/** Before those that count: compilation, caches. */
+/** Messages before the measurement, for compilation and caches. */
 const WARM_UP = 20;
 const WINDOW = 64;
 const WAIT_MS = 20_000;
@@ -32,16 +32,19 @@ const CONN_QUAL = 7471;
 const { SUPPRESS } = CompletionFlags;
 
 export interface FigureOptions {
-  /** Round trips of a latency, at most. */
+  /** Largest number of round trips of a latency test. */
   readonly trips: number;
-  /** A test ends after so many milliseconds, or this volume, whichever is first. */
+  /** Limit of a test in milliseconds; the volume may end it earlier. */
   readonly limitMs: number;
   readonly volumeBytes: number;
 }
 
 const DEFAULTS: FigureOptions = { trips: 1000, limitMs: 1000, volumeBytes: 256 * MIB };
 
-/** @param reads whether the device has RDMA reads */
+/**
+ * Measures latency and bandwidth.
+ * @param reads true if the device has RDMA reads
+ */
 export async function measure(
   pair: CompliancePair,
   reads: boolean,
@@ -63,7 +66,7 @@ export async function measure(
   return figures;
 }
 
-/** One side: an endpoint and its memory; receives and requests complete apart. */
+/** One side: an endpoint and its memory. Receives and requests have separate event dispatchers. */
 class End {
   readonly receives: Evd;
   readonly requests: Evd;
@@ -126,7 +129,7 @@ async function latency(
   const halves: number[] = [];
   const send = ({ ep, lmr }: End): void => ep.postSend(lmr.segment(0, bytes), 0, SUPPRESS);
   const listen = ({ ep, lmr }: End): void => ep.postRecv(lmr.segment(0, bytes), 0);
-  // One counts at least, however slow the machine is.
+  // At least one message is counted, however slow the machine is.
   let end = Infinity;
   for (let trip = -WARM_UP; trip < trips && performance.now() < end; trip++) {
     listen(here);
@@ -171,7 +174,7 @@ async function bandwidth(
   return { test, bytes, mibPerSecond: round((completed * bytes) / MIB / seconds) };
 }
 
-/** Three digits that count. */
+/** Rounds to three significant digits. */
 function round(value: number): number {
   return Number(value.toPrecision(3));
 }

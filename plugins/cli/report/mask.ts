@@ -1,13 +1,13 @@
 /** Masks whatever in a text identifies a machine or its owner. */
 import { homedir, hostname, networkInterfaces, userInfo } from 'node:os';
 
-/** A word of this machine, and what stands in its place. */
+/** A word of this machine, and its replacement. */
 export interface Private {
   readonly word: string;
   readonly mask: string;
 }
 
-/** Shorter words would be found in others. */
+/** Shorter words would match parts of other words. */
 const SHORTEST = 3;
 
 /** Names and addresses of this machine and its user. */
@@ -29,7 +29,7 @@ export function privateWords(): Private[] {
   ];
 }
 
-/** A user without an entry in the system's list, as in a container, has no name. */
+/** The user's name; '' for a user without an entry in the system's list, as in a container. */
 function userName(): string {
   try {
     return userInfo().username;
@@ -48,7 +48,7 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/(?<![\w.>])\/(?:home|root|Users|tmp|var|mnt|srv)\/[^\s'",)]*/g, '<path>'],
 ];
 
-/** The words, wherever they stand by themselves. */
+/** Masks the words, wherever they stand alone. */
 export function maskWords(text: string, words: readonly Private[]): string {
   return [...words]
     .filter(({ word }) => word.length >= SHORTEST)
@@ -59,7 +59,7 @@ export function maskWords(text: string, words: readonly Private[]): string {
     }, text);
 }
 
-/** Free text: the words, and everything that looks like an address, a GUID or a path. */
+/** Masks free text: the words, and everything that looks like an address, a GUID or a path. */
 export function maskText(text: string, words: readonly Private[]): string {
   return PATTERNS.reduce(
     (masked, [pattern, mask]) => masked.replace(pattern, mask),

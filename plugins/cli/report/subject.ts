@@ -10,7 +10,7 @@ import { decorate } from 'dapl/spi/decorators';
 import type { Capability, CompliancePair, ProviderFixture } from 'dapl/testing';
 import { pairOf } from './pair.js';
 
-// `dapl test` over the provider of a package, which is opened by name.
+// `dapl test` with the provider of a package, opened by name.
 
 /** Capabilities of the suite that a device reports under the same name. */
 const OF_DEVICES = [
@@ -23,8 +23,9 @@ const OF_DEVICES = [
 ] as const satisfies readonly (Capability & DeviceCapability)[];
 
 /**
- * A package is looked for where this one is installed, a path from the working directory.
- * @throws Error where either end is unnamed; DatError as `openIa`
+ * The device of a package's provider. A package is resolved from this package's location, a path
+ * from the working directory.
+ * @throws Error if an end is not named; DatError as `openIa`
  */
 async function packageSubject({
   provider,
@@ -83,7 +84,7 @@ async function capabilitiesOf(
 }
 
 export interface SubjectOptions {
-  /** One of PROVIDERS, or the name of a package, or a path of a module that starts with a dot. */
+  /** One of PROVIDERS, the name of a package, or the path of a module that starts with a dot. */
   readonly provider: string;
   /**
    * verbs: an RDMA device or interface; softroce and mock: a local address; a package's: its
@@ -91,8 +92,8 @@ export interface SubjectOptions {
    */
   readonly device?: string;
   /**
-   * The other end, named likewise; default: verbs the device itself, else another address. That of
-   * a package has none.
+   * The device of the other end, in the same form. Default: for verbs the same device, otherwise
+   * another address. A package has no default.
    */
   readonly peer?: string;
   readonly libraries?: VerbsOptions['libraries'];
@@ -103,7 +104,7 @@ export interface Subject {
   readonly fixture: ProviderFixture;
   /** Devices of verbs, as the library and sysfs describe them; the peer's is the second. */
   readonly devices: readonly InspectedDevice[];
-  /** Real time passes, so that how long something takes says something. */
+  /** True if time is real, so that measurements mean something. */
   readonly isTimed: boolean;
 }
 
@@ -137,7 +138,10 @@ const OPTIONAL: readonly Capability[] = [
   'xrc',
 ];
 
-/** @throws Error when a device of that name cannot be had, with the reason and what to do */
+/**
+ * Opens the device or devices to test.
+ * @throws Error if the device cannot be used, with the reason and what to do
+ */
 export async function subjectOf(options: SubjectOptions): Promise<Subject> {
   switch (options.provider) {
     case 'verbs':
@@ -160,7 +164,7 @@ async function verbsSubject({ device, peer, libraries }: SubjectOptions): Promis
     ...(libraries && { libraries }),
   });
   const openPassive = (active: Ia, more?: OpenIaOptions): Promise<Ia> => {
-    // By its address the same device is opened once more, on its own.
+    // Opening by address gives a second adapter on the same device.
     const given = other === found ? { address: active.address } : { device: other.name };
     return openIa(verbs({ ...given, ...(libraries && { libraries }) }), more);
   };
@@ -184,7 +188,7 @@ async function verbsSubject({ device, peer, libraries }: SubjectOptions): Promis
   return { provider: 'verbs', fixture, devices, isTimed: true };
 }
 
-/** @throws Error with the sentence that says why it cannot be opened */
+/** @throws Error with a sentence that says why the device cannot be opened */
 async function inspected(options: VerbsOptions): Promise<InspectedDevice> {
   const { problem, choice, choiceProblem, devices } = await inspectVerbs(options);
   const device = devices.find(({ name }) => name === choice?.device);

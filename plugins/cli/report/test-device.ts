@@ -9,14 +9,17 @@ import { type Subject, subjectOf, type SubjectOptions } from './subject.js';
 export interface TestOptions extends SubjectOptions {
   /** Version of this package. */
   readonly version: string;
-  /** Behaviours whose `Group: behaviour` has this in it; default: all. */
+  /** Runs only behaviours whose `Group: behaviour` contains this; default: all. */
   readonly only?: string;
   readonly figureOptions?: FigureOptions;
-  /** Told each line for people as it comes. */
+  /** Receives each line of the progress. */
   readonly print: (line: string) => void;
 }
 
-/** @throws Error when the device cannot be had; what fails over it is in the report */
+/**
+ * Tests the device.
+ * @throws Error if the device cannot be opened; failures of behaviours are in the report
+ */
 export async function testDevice(options: TestOptions): Promise<ReportDocument> {
   const { version, only, print, figureOptions } = options;
   const subject = await subjectOf(options);
@@ -39,9 +42,9 @@ export async function testDevice(options: TestOptions): Promise<ReportDocument> 
 }
 
 /**
- * Runs what makes a report, and writes it: a file made anew, for its owner to read, and to send if
- * nothing in it is too much. It is made first: the suite takes minutes.
- * @throws Error EEXIST: what is there is never replaced
+ * Runs `make` and writes its report to a new file, which only its owner can read. The file is
+ * created before the suite runs, because that takes minutes.
+ * @throws Error EEXIST: an existing file is never replaced
  */
 export async function intoFile(
   file: string,
@@ -81,7 +84,7 @@ async function figuresOf(
   }
 }
 
-/** A line for each group as it begins, and one for each failure. */
+/** Prints a line for each group as it begins, and one for each failure. */
 function progress(print: (line: string) => void): (result: BehaviourResult) => void {
   let group = '';
   return ({ group: ofResult, outcome, name, message = '' }) => {

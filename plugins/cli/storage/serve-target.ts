@@ -18,7 +18,7 @@ export interface TargetSettings {
   readonly lun: readonly string[];
   /** Serial numbers, by LUN, in place of the default ones. */
   readonly serial: readonly string[];
-  /** Bytes of a further LUN in memory. */
+  /** Bytes of a LUN in memory. */
   readonly memory?: number;
   readonly size?: number;
   readonly blockBytes: 512 | 4096;
@@ -26,7 +26,7 @@ export interface TargetSettings {
   readonly listen: readonly string[];
   readonly tcp: readonly string[];
   readonly provider: 'softroce' | 'verbs';
-  /** Default: one with the names of the host and of the first disk. */
+  /** Default: a name made of those of the host and the first disk. */
   readonly name?: string;
   readonly alias?: string;
   readonly chap?: ChapAccount;
@@ -38,8 +38,8 @@ export interface TargetSettings {
 }
 
 /**
- * Serves until SIGTERM or SIGINT; a second one ends sessions at once.
- * @throws Error with one sentence for what cannot be served
+ * Serves until SIGTERM or SIGINT; a second signal ends sessions immediately.
+ * @throws Error with one sentence if an image or portal cannot be used
  */
 export async function serve(settings: TargetSettings): Promise<void> {
   const { print, drain } = settings;
@@ -104,7 +104,9 @@ function makeTarget(settings: TargetSettings, backends: readonly BlockBackend[])
   });
 }
 
-/** The host's name and a part of the first disk's serial number: no two targets have the same. */
+/**
+ * The name made of the host's name and a part of the first disk's serial number, which is unique.
+ */
 function defaultName([first]: readonly BlockBackend[]): string {
   const plain = (text: string): string => text.toLowerCase().replace(/[^a-z0-9.-]/g, '-');
   const [host, disk] = [hostname().slice(0, 64), first?.serial.slice(0, 8) ?? ''].map(plain);
@@ -128,7 +130,7 @@ async function openImage(
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code !== 'ENOENT') throw new Error(`${path}: ${message}`, { cause: error });
-    throw new Error(`${path} is not there; --size BYTES makes it`, { cause: error });
+    throw new Error(`${path} does not exist; --size BYTES creates it`, { cause: error });
   }
 }
 
@@ -158,14 +160,16 @@ async function listenTcp(
   }
 }
 
-/** `192.0.2.1`, `192.0.2.1:3260`, `2001:db8::1`, `[2001:db8::1]:3260`. */
+/** Parses `192.0.2.1`, `192.0.2.1:3260`, `2001:db8::1` or `[2001:db8::1]:3260`. */
 function portalOf(option: string, text: string): { address: string; port: number } {
   const [, bracketed, plain, digits] =
     /^(?:\[([^\]]+)\]|([^:]+))(?::([0-9]{1,5}))?$/.exec(text) ?? [];
   const address = isIP(text) === 6 ? text : (bracketed ?? plain ?? '');
   const port = digits === undefined ? ISCSI_PORT : Number(digits);
   if (isIP(address) === 0 || port < 1 || port > 65_535) {
-    throw new Error(`${option} ${text}: give an IP address, and a port from 1 to 65535 behind it`);
+    throw new Error(
+      `${option} ${text}: give an IP address, or ADDRESS:PORT with a port from 1 to 65535`,
+    );
   }
   return { address, port };
 }

@@ -5,7 +5,7 @@ import { type Ia, openIa } from 'dapl';
 import { verbs } from 'dapl/providers/verbs';
 import { discover, type Disk, listLuns, openDisk, type PortalOptions } from 'dapl/ulp/iser';
 
-/** Progress of a copy: a bar on a terminal, and nothing elsewhere. */
+/** Progress of a copy: a bar on a terminal; otherwise nothing is printed. */
 interface Progress {
   add(bytes: number): void;
   stop(): void;
@@ -37,7 +37,7 @@ function startProgress(what: string, totalBytes: number, out: NodeJS.WriteStream
 
 export interface InitiatorSettings {
   readonly portal: PortalOptions;
-  /** An RDMA device or interface; without one softroce is taken. */
+  /** An RDMA device or interface; default: softroce. */
   readonly device?: string;
   readonly print: (line: string) => void;
 }
@@ -52,11 +52,11 @@ export interface DiskSettings extends InitiatorSettings {
   readonly blocks?: bigint;
 }
 
-/** Bytes of one command, and commands at a time. */
+/** Bytes of one command. Several commands are in flight at a time. */
 const CHUNK_BYTES = 1 << 20;
 const DEPTH = 8;
 
-/** Targets, their portals, and the disks of those that let this initiator in. */
+/** Lists targets, their portals, and the disks of those that admit this initiator. */
 export async function list(settings: InitiatorSettings): Promise<void> {
   const { print } = settings;
   await withAdapter(settings, async (portal) => {
@@ -72,7 +72,7 @@ export async function list(settings: InitiatorSettings): Promise<void> {
   });
 }
 
-/** The disk, or a part of it, into a file. */
+/** Copies the disk, or a part of it, into a file. */
 export async function read(settings: DiskSettings): Promise<void> {
   await withDisk(settings, async (disk) => {
     const blocks = settings.blocks ?? disk.blockCount - settings.lba;
@@ -87,7 +87,7 @@ export async function read(settings: DiskSettings): Promise<void> {
   });
 }
 
-/** A file into the disk; durable when it says so. */
+/** Copies a file to the disk. It is durable when this says so. */
 export async function write(settings: DiskSettings): Promise<void> {
   await withDisk(settings, async (disk) => {
     await withFile(settings.file, 'r', async (file) => {
@@ -120,7 +120,7 @@ export async function verify(settings: DiskSettings): Promise<void> {
         if (first === undefined || block < first) first = block;
       });
       if (first !== undefined) throw new Error(`LBA ${first} differs from ${settings.file}`);
-      settings.print(`${blocks} blocks from LBA ${settings.lba} are as in ${settings.file}`);
+      settings.print(`${blocks} blocks from LBA ${settings.lba} match ${settings.file}`);
     });
   });
 }
@@ -132,7 +132,7 @@ function describe({ description, capacity }: Disk): string {
   return [`${vendor} ${product}, ${size}`, ...kinds].join(', ');
 }
 
-/** `move` is called for each chunk, several at a time, each with a buffer of its own. */
+/** Calls `move` for each chunk, several at a time, each with a buffer of its own. */
 async function copy(
   what: string,
   disk: Disk,
@@ -203,7 +203,10 @@ async function withFile(
   }
 }
 
-/** @throws Error where the file has more than fits, or no whole number of blocks */
+/**
+ * The number of blocks to copy.
+ * @throws Error if the file does not fit, or is no whole number of blocks
+ */
 async function blocksOf(
   disk: Disk,
   file: FileHandle,
@@ -215,7 +218,7 @@ async function blocksOf(
   }
   const inFile = BigInt(size / disk.blockBytes);
   const wanted = blocks ?? inFile;
-  if (wanted > inFile) throw new Error(`${path} has ${inFile} blocks, and ${wanted} are asked for`);
+  if (wanted > inFile) throw new Error(`${path} has ${inFile} blocks, but ${wanted} are requested`);
   if (lba + wanted > disk.blockCount) {
     const room = `the disk has ${disk.blockCount}`;
     throw new Error(`${wanted} blocks from LBA ${lba} do not fit: ${room}`);
@@ -230,7 +233,8 @@ function bytesOf(disk: Disk, blocks: bigint): number {
 async function readAll(file: FileHandle, into: Uint8Array, position: number): Promise<void> {
   for (let at = 0; at < into.length;) {
     const { bytesRead } = await file.read(into, at, into.length - at, position + at);
-    if (bytesRead === 0) throw new Error(`the file ends at ${position + at}: it has been cut`);
+    if (bytesRead === 0)
+      throw new Error(`the file ends at byte ${position + at}: it was truncated meanwhile`);
     at += bytesRead;
   }
 }
@@ -242,7 +246,7 @@ async function writeAll(file: FileHandle, from: Uint8Array, position: number): P
   }
 }
 
-/** The first block of two that are not alike. */
+/** The first block in which the two differ. */
 function firstDifference(
   one: Uint8Array,
   other: Uint8Array,

@@ -158,7 +158,7 @@ describe('dapl forward', () => {
     socket.setEncoding('utf8').write('before ');
     assert.deepEqual(await once(socket, 'data'), ['before ']);
     near.signal('SIGTERM');
-    await near.says(/no more connections; those that are open have 30 s to end/);
+    await near.says(/accepting no more connections; open ones have 30 s to end/);
     await assert.rejects(exchange(where, Buffer.from('x')), { code: 'ECONNREFUSED' });
     socket.end('and after');
     assert.deepEqual(await once(socket, 'data'), ['and after']);
@@ -242,8 +242,8 @@ describe('dapl forward', () => {
       ['tcp:host:0', /its port is "0"; it must be an integer from 1 to 65535/],
       ['rsocket:host:65536', /its port is "65536"; it must be an integer from 1 to 65535/],
       ['rsocket:host:1e3', /its port is "1e3"/],
-      ['unix:', /its path is of 0 bytes; it must be of 1 to 107/],
-      [`unix:/${'x'.repeat(107)}`, /its path is of 108 bytes; it must be of 1 to 107/],
+      ['unix:', /its path has 0 bytes; it must have 1 to 107/],
+      [`unix:/${'x'.repeat(107)}`, /its path has 108 bytes; it must have 1 to 107/],
     ];
     for (const [text, message] of wrong) {
       assert.throws(() => endpointOf(text, 1), { name: 'RangeError', message });

@@ -76,7 +76,7 @@ describe('dapl iser-initiator', () => {
       assert.deepEqual(Buffer.from(there), bytes);
 
       const same = ['verify', ...how, '--lba', '100', portal, NAME, file];
-      assert.match(await good(...same), /^3 blocks from LBA 100 are as in/);
+      assert.match(await good(...same), /^3 blocks from LBA 100 match/);
       await disk.write(101n, new Uint8Array(512));
       const differing = await run(...same);
       assert.equal(differing.code, 1);

@@ -29,7 +29,7 @@ describe('dapl iser-target', () => {
     [
       'a file that is not there',
       ['--lun', 'no.img', '--tcp', ADDRESS],
-      /no.img is not there; --size/,
+      /no.img does not exist; --size/,
     ],
     ['no address', ['--memory', '1M', '--tcp', 'somewhere'], /--tcp somewhere: give an IP address/],
     ['no port', ['--memory', '1M', '--tcp', `${ADDRESS}:70000`], /port from 1 to 65535/],
