@@ -1,31 +1,34 @@
 /**
- * The adapters of this process that `dapl/easy` has opened: one for each device, shared by all that
- * use it, and closed when the last of them has ended.
+ * The adapters that `dapl/easy` has opened in this process: one for each device. All users share
+ * it, and the last one closes it.
  */
 import type { Ia } from 'dapl';
 
 interface Entry {
   readonly opened: Promise<Ia>;
   users: number;
-  /** Set while it is being closed; resolves when another may be opened. */
+  /** Set while the adapter is being closed; resolves when it may be opened again. */
   closing: Promise<void> | undefined;
 }
 
 const entries = new Map<string, Entry>();
 
-/** One use of an adapter. */
+/** One reference to an adapter. */
 export interface Lease {
   readonly ia: Ia;
-  /** Another use of it, beside this one. */
+  /** Adds a reference. */
   share(): Lease;
-  /** Ends this use; the last one closes the adapter, and resolves then. Again: no-op. */
+  /**
+   * Drops this reference; resolves when the last one has closed the adapter. A second call is a
+   * no-op.
+   */
   release(): Promise<void>;
 }
 
 /**
- * Uses the adapter of a key, which is opened if it is not there.
+ * Takes a reference to the adapter of a key, and opens the adapter if necessary.
  * @param key names the device
- * @throws what `open` rejects with
+ * @throws whatever `open` rejects with
  */
 export async function leaseOf(key: string, open: () => Promise<Ia>): Promise<Lease> {
   for (;;) {
@@ -36,13 +39,13 @@ export async function leaseOf(key: string, open: () => Promise<Ia>): Promise<Lea
     }
     entry.users++;
     const ia = await entry.opened;
-    // Its consumer may have closed it, by `conn.ia`.
+    // The application may have closed it through `conn.ia`.
     if (!ia.isFreed) return lease(key, entry, ia);
     forget(key, entry);
   }
 }
 
-/** An adapter that is the caller's own: nothing here closes it. */
+/** A reference to the caller's own adapter, which is not closed here. */
 export function borrowed(ia: Ia): Lease {
   const own: Lease = { ia, share: () => own, release: () => Promise.resolve() };
   return own;
@@ -77,7 +80,7 @@ function lease(key: string, entry: Entry, ia: Ia): Lease {
       if (released) return;
       released = true;
       if (--entry.users > 0) return;
-      // What may go wrong with it is in its log: what has used it has ended.
+      // Errors of closing are in the adapter's log: all its users have ended.
       entry.closing = ia
         .close()
         .catch(() => undefined)

@@ -17,12 +17,12 @@ export class Datagrams implements AsyncIterable<Datagram> {
   /** @internal */
   constructor(private readonly inner: FlowDatagrams) {}
 
-  /** The adapter: DAT beneath. */
+  /** The adapter (DAT object). */
   get ia(): Ia {
     return this.inner.ia;
   }
 
-  /** The endpoint: DAT beneath. Post nothing by it. */
+  /** The endpoint (DAT object). Post nothing on it. */
   get ep(): UdEp {
     return this.inner.ep;
   }
@@ -32,7 +32,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return this.inner.ia.address;
   }
 
-  /** Queue pair number: with the address, where datagrams for this side go. */
+  /** Queue pair number; peers send to it at this side's address. */
   get qpn(): number {
     return this.inner.qpn;
   }
@@ -59,7 +59,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return this.inner.receive(options);
   }
 
-  /** Datagrams, until this side closes. */
+  /** Iterates over datagrams, until this side closes. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Datagram> {
     return this.inner[Symbol.asyncIterator]();
   }
@@ -83,7 +83,10 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return this.inner.serve(options);
   }
 
-  /** Ends it at once: what waits ends with DAT_CONN_CLOSED. Again: no-op. */
+  /**
+   * Closes the endpoint immediately: pending calls reject with DAT_CONN_CLOSED. A second call is a
+   * no-op.
+   */
   close(): Promise<void> {
     return this.inner.close();
   }
@@ -98,7 +101,7 @@ export class Datagrams implements AsyncIterable<Datagram> {
     return this;
   }
 
-  /** It does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while the endpoint is open, as `unref` of node:net. */
   unref(): this {
     this.inner.unref();
     return this;

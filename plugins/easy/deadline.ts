@@ -6,7 +6,7 @@ export class Deadline {
 
   /**
    * @param limits checked
-   * @param soFar what is to be said of what has been done when the time is up
+   * @param soFar the progress, for the error of a timeout or abort
    */
   constructor(
     readonly operation: string,
@@ -16,7 +16,7 @@ export class Deadline {
     this.endsAtMs = performance.now() + (limits.timeoutMs ?? Infinity);
   }
 
-  /** For the step that takes limits itself. */
+  /** The remaining time, for a step that takes limits itself. */
   get left(): WaitOptions {
     const { signal } = this.limits;
     const timeoutMs = Math.max(0, this.endsAtMs - performance.now());

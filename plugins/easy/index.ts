@@ -1,6 +1,6 @@
 /**
- * Connections and datagrams by name and port (`dapl/easy`): what `dapl/flow` does over an adapter,
- * with the adapter found, opened, shared and closed.
+ * Connections and datagrams by host name and port (`dapl/easy`): `dapl/flow` over an adapter that
+ * is chosen, opened, shared and closed automatically.
  */
 import {
   type Connection,
@@ -40,10 +40,10 @@ export type {
 export type { ProviderChoice } from './provider-choice.js';
 
 /**
- * Connects to a port of a host. The connection is that of `dapl/flow`; its adapter is shared with
- * all others of this process on that device, and closed with the last of them.
+ * Connects to a port of a host. The connection is that of `dapl/flow`. Connections of this process
+ * on one device share an adapter, which is closed with the last of them.
  * @throws FlowError, as a rejection: DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (no such host, no
- * way there); what opening the adapter gives, with where the choice came from; DAT_CONN_REFUSED,
+ * route); errors of opening the adapter, with the place that chose it; DAT_CONN_REFUSED,
  * DAT_CONN_REJECTED, DAT_CONN_UNREACHABLE, DAT_CONN_TIMED_OUT; DAT_TIMEOUT_EXPIRED,
  * DAT_INTERRUPTED_CALL
  */
@@ -73,8 +73,8 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
 /**
  * Listens on a port of an address of this machine.
  * @throws FlowError, as a rejection: DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (no such host);
- * DAT_CONN_QUAL_IN_USE (the port is taken); what opening the adapter gives, with where the choice
- * came from; DAT_INTERRUPTED_CALL
+ * DAT_CONN_QUAL_IN_USE (the port is in use); errors of opening the adapter, with the place that
+ * chose it; DAT_INTERRUPTED_CALL
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
   checkListen(options);
@@ -96,10 +96,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
 /**
  * Opens an endpoint for datagrams, on an address of this machine. It is that of `dapl/flow`, with
- * names of hosts; its adapter is shared with all others of this process on that device.
+ * host names. Its adapter is shared with all others of this process on that device.
  * @throws FlowError, as a rejection: DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS (no such host, no
- * way there); DAT_MODEL_NOT_SUPPORTED where the device has none; what opening the adapter gives,
- * with where the choice came from; DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL
+ * route); DAT_MODEL_NOT_SUPPORTED if the device has no datagrams; errors of opening the adapter,
+ * with the place that chose it; DAT_TIMEOUT_EXPIRED, DAT_INTERRUPTED_CALL
  */
 export async function datagrams(options: DatagramOptions): Promise<Datagrams> {
   checkDatagrams(options);
@@ -127,8 +127,8 @@ interface Chosen {
 }
 
 /**
- * The adapter that was given, or one that leads where it has to.
- * @param isAddressed the caller has said which own address
+ * The caller's adapter, or one with a route to the peer.
+ * @param isAddressed true if the caller has given a local address
  */
 function leaseFor(
   deadline: Deadline,

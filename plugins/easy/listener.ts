@@ -23,7 +23,7 @@ export class Listener implements AsyncIterable<Connection> {
     signal?.addEventListener('abort', this.onAbort, { once: true });
   }
 
-  /** The adapter: DAT beneath. */
+  /** The adapter (DAT object). */
   get ia(): Ia {
     return this.listener.ia;
   }
@@ -48,12 +48,12 @@ export class Listener implements AsyncIterable<Connection> {
   }
 
   /**
-   * The oldest connection that has not been taken, or the next.
+   * The oldest connection that was not accepted yet, or the next one.
    * @throws FlowError, as a rejection: DAT_CONN_CLOSED when it is closed; DAT_TIMEOUT_EXPIRED,
    * DAT_INTERRUPTED_CALL, without losing a connection
    */
   async accept(options?: WaitOptions): Promise<Connection> {
-    // Held from now on: the listener may be closed between its giving and our taking.
+    // Referenced from now on: the listener may be closed before the connection is returned.
     const lease = this.lease.share();
     try {
       const conn = await this.listener.accept(options);
@@ -65,7 +65,7 @@ export class Listener implements AsyncIterable<Connection> {
     }
   }
 
-  /** Connections, until it is closed. */
+  /** Iterates over connections, until the listener is closed. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Connection> {
     return iterate(
       () => this.accept(),
@@ -74,9 +74,9 @@ export class Listener implements AsyncIterable<Connection> {
   }
 
   /**
-   * Listens no more: requests that have not been answered are refused, connections that nothing has
-   * taken are closed, iterations end. Connections that have been taken live on, and their adapter
-   * with them. Again: the same promise.
+   * Stops listening. Pending requests are refused, connections that were not accepted are closed,
+   * and iterations end. Accepted connections stay open, and so does their adapter. A second call
+   * returns the same promise.
    */
   close(): Promise<void> {
     this.closed ??= this.end();
@@ -87,13 +87,13 @@ export class Listener implements AsyncIterable<Connection> {
     await this.close();
   }
 
-  /** Listening keeps the process alive: the default. */
+  /** Keeps the process alive while listening: the default. */
   ref(): this {
     this.listener.ref();
     return this;
   }
 
-  /** Listening does not keep the process alive, as `unref` of node:net. */
+  /** Lets the process exit while listening, as `unref` of node:net. */
   unref(): this {
     this.listener.unref();
     return this;
@@ -109,7 +109,7 @@ export class Listener implements AsyncIterable<Connection> {
   }
 }
 
-/** The use of an adapter ends with what was made of it, in whichever way that ends. */
+/** Drops a reference to an adapter when its connection has ended, in whatever way. */
 export function endsWith({ closed }: Pick<Connection, 'closed'>, lease: Lease): void {
   const release = (): void => leaveUnhandled(lease.release());
   closed.then(release, release);

@@ -1,4 +1,4 @@
-/** Host names to addresses, as the system resolves them. */
+/** Resolves host names to addresses, with the system's resolver. */
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { FlowError } from 'dapl/flow';
@@ -10,8 +10,8 @@ import { FlowError } from 'dapl/flow';
 const DIGITS_AND_DOTS = /^[\d.]+$/;
 
 /**
- * The address of a host: of several, the first that the system gives, IPv4 before IPv6.
- * @param host an address in text, which is taken as it is, or a name
+ * The address of a host: the first that the system returns, IPv4 before IPv6.
+ * @param host a name, or an address in text, which is returned as it is
  * @param family 4 or 6; undefined for either
  * @throws FlowError DAT_INVALID_ADDRESS
  */

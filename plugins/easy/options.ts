@@ -30,11 +30,12 @@ export interface AdapterOptions {
  * Options of `connect`. `timeoutMs` and `signal` limit the whole call, name resolution included.
  */
 export interface ConnectOptions extends Omit<FlowConnectOptions, 'address'>, AdapterOptions {
-  /** The peer: an IP address in text, or the name of a host. */
+  /** The peer: an IP address in text, or a host name. */
   readonly address: string;
   /**
-   * The own address to connect from, or the name of a host. Default: the one that the routing table
-   * says; to 127.x.y.z another one of 127.x.0.0/16, unless that address is this process's own.
+   * The local address to connect from, or a host name. Default: by the routing table. For 127.x.y.z
+   * the default is another address of 127.x.0.0/16, unless this process has an adapter on
+   * 127.x.y.z.
    */
   readonly localAddress?: string;
 }
@@ -42,8 +43,8 @@ export interface ConnectOptions extends Omit<FlowConnectOptions, 'address'>, Ada
 /** Options of `listen`. */
 export interface ListenOptions extends FlowListenOptions, AdapterOptions {
   /**
-   * The own address to listen on: an IP address in text, or the name of a host. It may be left out
-   * where `ia` is given, or where `provider` says which.
+   * The local address to listen on: an IP address in text, or a host name. Optional with `ia`, or
+   * with a `provider` that has an address.
    */
   readonly address?: string;
 }
@@ -52,9 +53,9 @@ export interface ListenOptions extends FlowListenOptions, AdapterOptions {
  * Options of `datagrams`. `timeoutMs` and `signal` limit name resolution and opening the adapter.
  */
 export interface DatagramOptions extends FlowDatagramOptions, AdapterOptions, WaitOptions {
-  /** The own address to be on, or the name of a host: where peers find it. */
+  /** The local address, or a host name: peers send to it. */
   readonly address?: string;
-  /** In place of that, a peer: the own address is one that leads there, as of `connect`. */
+  /** Instead of `address`, a peer: the local address is one with a route to it, as in `connect`. */
   readonly peer?: string;
 }
 
@@ -81,7 +82,7 @@ const ADAPTER: Kinds<AdapterOptions> = {
   provider: optional(CHOICE),
   family: optional(oneOf([4, 6])),
 };
-/** `dapl/flow` looks at these. */
+/** Options that `dapl/flow` checks. */
 const ENDPOINT = {
   pz: ANYTHING,
   receives: ANYTHING,
@@ -171,7 +172,7 @@ export function checkResolve(operation: string, options: ResolveOptions): void {
 
 const LEFT_OUT = 'left out where `ia` is given, which has its own';
 
-/** An adapter that is given has its address; without any, one has to be named. */
+/** An adapter has its address; without one, an address is required. */
 function checkPlace(
   operation: string,
   { ia, provider }: AdapterOptions,

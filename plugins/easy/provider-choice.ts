@@ -10,23 +10,25 @@ import type { ConfiguredProvider } from 'dapl/spi';
 import { isLeased, type Lease, leaseOf } from './adapters.js';
 import type { Route } from './route.js';
 
-/** A provider at hand; `softroce` or `verbs`; or the name of an adapter, as `openIa` knows it. */
+/**
+ * A configured provider; `softroce` or `verbs`; or the name of an adapter, as `openIa` knows it.
+ */
 export type ProviderChoice = ConfiguredProvider | string;
 
 interface Wanted {
-  /** The option `provider`. */
+  /** The `provider` option. */
   readonly provider: ProviderChoice | undefined;
   readonly route: () => Promise<Route>;
-  /** The caller has said which own address. */
+  /** True if the caller has given a local address. */
   readonly isAddressed: boolean;
 }
 
-/** Gives nothing where the source says nothing. */
+/** Returns undefined if the source names no adapter. */
 type Find = (wanted: Wanted) => Promise<Lease | undefined>;
 
 const ENVIRONMENT = 'DAPL_PROVIDER';
 
-/** The sources in their order, each by the name that errors have. */
+/** The sources in their order, each with its name in errors. */
 const SOURCES: readonly (readonly [name: string, find: Find])[] = [
   ['the option provider', async (wanted) => named(wanted.provider, wanted)],
   [
@@ -38,8 +40,9 @@ const SOURCES: readonly (readonly [name: string, find: Find])[] = [
 ];
 
 /**
- * The adapter, opened if it is not open yet.
- * @throws FlowError with the code of what has failed; the message says which source chose it
+ * Finds the adapter, and opens it if necessary.
+ * @throws FlowError with the code of the failure; the message names the source that chose the
+ * adapter
  */
 export async function chosenAdapter(operation: string, wanted: Wanted): Promise<Lease> {
   for (const [source, find] of SOURCES) {
@@ -47,7 +50,7 @@ export async function chosenAdapter(operation: string, wanted: Wanted): Promise<
       const lease = await find(wanted);
       if (lease !== undefined) return lease;
     } catch (cause) {
-      // A host without an address is no matter of adapters.
+      // The host has no address: the adapter is not the cause.
       if (FlowError.isFlowError(cause)) throw cause;
       const message = cause instanceof Error ? cause.message : String(cause);
       throw new FlowError(DatError.isDatError(cause) ? cause.code : 'DAT_INTERNAL_ERROR', {
@@ -77,7 +80,10 @@ async function named(
   return lease;
 }
 
-/** A program that asks for one address must not be found on another. */
+/**
+ * Rejects an adapter on another address: a program that asked for one address must not be reachable
+ * on another.
+ */
 async function checkAddress(lease: Lease, { own: [wanted], suits }: Route): Promise<void> {
   const { address } = lease.ia;
   if (suits(address)) return;
@@ -102,7 +108,7 @@ function keyOf({ meta, instance }: ConfiguredProvider): string {
   return `provider ${meta.name} ${instance.deviceKey}`;
 }
 
-/** The first adapter of the file, or that the program has registered, which leads there. */
+/** The first adapter with a route to the peer, in the file or registered by the program. */
 async function fromDatConf({ route }: Wanted): Promise<Lease | undefined> {
   const registry = await systemRegistry();
   const adapters = registry.listProviders().filter(({ libPath }) => !isSharedObject(libPath));
@@ -118,12 +124,12 @@ async function fromDatConf({ route }: Wanted): Promise<Lease | undefined> {
   return undefined;
 }
 
-/** Lines of other DAT libraries may stand in the file. */
+/** True for lines of other DAT libraries, which the file may contain. */
 function isSharedObject(libPath: string | undefined): boolean {
   return libPath !== undefined && /\.(?:so|dll|dylib)(?:\.|$)/.test(libPath);
 }
 
-/** Addresses that the parameters of an adapter name; undefined where they name a device. */
+/** Addresses in the parameters of an adapter; undefined if they name a device. */
 function addressesIn(iaParams: string): readonly string[] | undefined {
   const [first = ''] = iaParams.trim().split(/\s+/);
   const interfaces = networkInterfaces();

@@ -2,13 +2,13 @@
 import { localAddressToward } from 'dapl';
 
 export interface Route {
-  /** The own addresses to open an adapter on: the first that no other program has. */
+  /** The local addresses to open an adapter on: the first that no other program uses is taken. */
   readonly own: readonly string[];
   /** True if an adapter on that address may be used. */
   readonly suits: (address: string) => boolean;
 }
 
-/** Loopback addresses that are tried, where other programs have the first ones. */
+/** Number of loopback addresses to try, if other programs use the first ones. */
 const TRIES = 8;
 /** Values of each of the last two numbers of a loopback address; 0, 1 and 255 are not used. */
 const HOSTS = 253;
@@ -20,10 +20,10 @@ export function routeOn(address: string): Route {
 }
 
 /**
- * The way to a peer, by the routing table. Of loopback (127.0.0.0/8) every address leads there, and
- * that of the peer belongs to the peer: another one is taken.
- * @param isOurs whether an adapter of this process is on that address
- * @throws DatError DAT_INVALID_ADDRESS where no route leads there
+ * The route to a peer, by the routing table. On loopback (127.0.0.0/8) every address reaches the
+ * peer, and the peer's address is in use: another one is chosen.
+ * @param isOurs true if an adapter of this process is on that address
+ * @throws DatError DAT_INVALID_ADDRESS if there is no route
  */
 export async function routeToward(
   peer: string,
@@ -37,7 +37,7 @@ export async function routeToward(
   };
 }
 
-/** In the same 127.x.0.0/16 as the peer; another process begins with another one. */
+/** Addresses in the same 127.x.0.0/16 as the peer. Each process begins with a different one. */
 function loopbackAddresses(peer: string, seed: number): string[] {
   const network = peer.split('.').slice(0, 2).join('.');
   return Array.from({ length: TRIES }, (_, n) => {

@@ -8,13 +8,13 @@ import { DatError } from '../../core/errors/index.js';
 import { type DatConf, parseDatConf } from '../../core/registry/index.js';
 
 export interface DatConfFile extends DatConf {
-  /** Absent when there is none. */
+  /** Absent if no file was found. */
   readonly path?: string;
   /** Places that were searched. */
   readonly searched: readonly string[];
 }
 
-/** The places, in order, when DAT_OVERRIDE names none. */
+/** Places to search in order, if DAT_OVERRIDE names none. */
 export function defaultPaths(
   platform: NodeJS.Platform = process.platform,
   env: NodeJS.ProcessEnv = process.env,
@@ -24,9 +24,9 @@ export function defaultPaths(
 }
 
 /**
- * Reads the machine's dat.conf. That there is none is no error, unless one was named.
- * @param path of a file that must be there; default DAT_OVERRIDE
- * @throws DatError DAT_INTERNAL_ERROR when a file that was named, or that is there, cannot be read
+ * Reads the machine's dat.conf. A missing file is no error, unless it was named.
+ * @param path of a file that must exist; default DAT_OVERRIDE
+ * @throws DatError DAT_INTERNAL_ERROR if the file cannot be read, or was named and does not exist
  */
 export async function readDatConf(
   path: string | undefined = process.env['DAT_OVERRIDE'] || undefined,

@@ -1,6 +1,6 @@
 /**
- * dapl: RDMA for Node.js, the DAT way. The package's main entry: the consumer API of core, and what
- * core may not have of its own: files, the environment, and the import of provider packages.
+ * dapl: RDMA for Node.js, the DAT way. The package's main entry: the consumer API of core, with the
+ * parts that need files, the environment, or imports of provider packages.
  */
 export * from '../../core/index.js';
 export { type DatConfFile, readDatConf } from './dat-conf-file.js';

@@ -7,11 +7,11 @@ import { DatError } from '../../core/index.js';
 const OPERATION = 'localAddressToward';
 
 /**
- * The own address that the system would send from to reach a peer: what an adapter is opened on,
- * where a machine has several. Nothing is sent to find out.
+ * The local address that the system would use to reach a peer: open an adapter on it if a machine
+ * has several. No packet is sent.
  * @param peer IP address in text
  * @throws DatError (rejects) DAT_INVALID_PARAMETER; DAT_INVALID_ADDRESS_MALFORMED for text that is
- * no IP address, DAT_INVALID_ADDRESS_UNREACHABLE where no route leads there
+ * no IP address, DAT_INVALID_ADDRESS_UNREACHABLE if there is no route
  */
 export async function localAddressToward(peer: string): Promise<string> {
   checkIp(OPERATION, 1, peer);

@@ -10,12 +10,12 @@ import { StaticProvider } from '../../core/registry/static-provider.js';
 /** The module to resolve a package from, and parameters for the provider. */
 export interface PackageOptions {
   /**
-   * `import.meta.url` of the module that asks (or the path of its file): the name is then a
-   * package's entry, found as an import of that module finds it, and nowhere else. The working
-   * directory has no say in it.
+   * `import.meta.url` of the calling module, or the path of its file. The name is then a package's
+   * entry, resolved as an import of that module, and only so. The working directory does not
+   * matter.
    */
   readonly from?: string;
-  /** With `from`: the provider's parameters, as the seventh field of a line of dat.conf. */
+  /** With `from`: the provider's parameters, like the seventh field of a line in dat.conf. */
   readonly iaParams?: string;
 }
 
@@ -24,8 +24,9 @@ const API = { api: 'u', versionMajor: 2, versionMinor: 0, isThreadSafe: false } 
 
 /**
  * @param name `@acme/dapl-provider`, or a path that starts with a dot, from the module's folder
- * @throws DatError DAT_INVALID_PARAMETER, for `iaParams` that the provider refuses too;
- * DAT_PROVIDER_NOT_FOUND when nothing is found, does not load, or exports no `datProviderInit`
+ * @throws DatError DAT_INVALID_PARAMETER, also for `iaParams` that the provider refuses;
+ * DAT_PROVIDER_NOT_FOUND if the package is not found, does not load, or exports no
+ * `datProviderInit`
  */
 export async function packageProvider(
   name: string,
@@ -62,7 +63,7 @@ function fileOf(from: unknown): string | undefined {
   }
 }
 
-/** @throws Error that says from where it was looked for */
+/** @throws Error that names the place it was resolved from */
 function resolved(name: string, file: string): string {
   try {
     return createRequire(file).resolve(name);

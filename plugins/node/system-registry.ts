@@ -17,14 +17,14 @@ import { capture } from '../pcap/index.js';
 import { readDatConf } from './dat-conf-file.js';
 import { type PackageOptions, packageProvider } from './package-provider.js';
 
-// Provider packages by the lib_path of a line of dat.conf.
+// Loads provider packages by the lib_path of a line in dat.conf.
 
 /**
- * Imports a provider: a package entry (`dapl/providers/softroce`, `@acme/dapl-provider`), which is
- * looked for from this package and then from the program, or a file, whose relative path starts
- * with a dot and is taken from the folder of dat.conf. The working directory has no say in it: a
- * program that is started in somebody else's folder would run that one's code.
- * @throws Error that says why it cannot be loaded
+ * Imports a provider. A package entry (`dapl/providers/softroce`, `@acme/dapl-provider`) is
+ * resolved from this package and then from the program. A file is a relative path that starts with
+ * a dot, from the folder of dat.conf. The working directory does not matter: otherwise a program
+ * started in another user's folder would run that user's code.
+ * @throws Error that says why the provider cannot be loaded
  */
 export async function loadProvider(libPath: string, datConfPath: string): Promise<unknown> {
   if (/\.(?:so|dll|dylib)(?:\.|$)/.test(libPath)) {
@@ -46,10 +46,10 @@ export async function loadProvider(libPath: string, datConfPath: string): Promis
   return import(pathToFileURL(path).href);
 }
 
-/** Options of Node with which the first argument is no program. */
+/** Options of Node after which the first argument is no program. */
 const CODE_AT_HAND = /^(?:-(?:e|p|pe)|--(?:eval|print)(?:=.*)?)$/s;
 
-/** The file that Node was started with, wherever a link to it stands. A REPL has none. */
+/** The file that Node was started with, links resolved. A REPL has none. */
 function programFile(): string | undefined {
   const [, program] = process.argv;
   if (program === undefined || !isAbsolute(program)) return undefined;
@@ -61,7 +61,7 @@ function programFile(): string | undefined {
   }
 }
 
-/** @throws what the module itself throws; that it is not there is an answer */
+/** Imports a module. A missing module is a result. @throws whatever the module itself throws */
 async function importOrMiss(
   specifier: string,
 ): Promise<{ readonly module?: unknown; readonly error?: unknown }> {
@@ -76,9 +76,9 @@ async function importOrMiss(
 }
 
 /**
- * A registry over a dat.conf, read now.
- * @param path of the file; default what DAT_OVERRIDE names, else `/etc/dat.conf`
- * @throws DatError DAT_INTERNAL_ERROR when a file that was named cannot be read
+ * Reads a dat.conf into a registry.
+ * @param path of the file; default: the file that DAT_OVERRIDE names, else `/etc/dat.conf`
+ * @throws DatError DAT_INTERNAL_ERROR if a named file cannot be read
  */
 export async function loadRegistry(path?: string): Promise<Registry> {
   const datConf = await readDatConf(path);
@@ -90,8 +90,7 @@ export async function loadRegistry(path?: string): Promise<Registry> {
 let system: Promise<Registry> | undefined;
 
 /**
- * The registry of this process, which `openIa` asks for names. dat.conf is read when it is first
- * needed.
+ * The registry of this process, in which `openIa` looks up names. dat.conf is read on first use.
  */
 export function systemRegistry(): Promise<Registry> {
   system ??= loadRegistry().catch((error: unknown) => {
@@ -102,7 +101,7 @@ export function systemRegistry(): Promise<Registry> {
 }
 
 /**
- * Opens an interface adapter (dat_ia_open, dat_ia_openv): of a provider at hand, by a name that
+ * Opens an interface adapter (dat_ia_open, dat_ia_openv): of a configured provider, by a name that
  * dat.conf or `systemRegistry().register` knows, or by the name of a package, with `from`.
  * @throws DatError as `Registry.openIa`
  */
@@ -122,17 +121,17 @@ export async function openIa(
   return createRegistry({ decorate: captureIfAsked }).openIa(provider, rest);
 }
 
-/** A provider at hand needs no dat.conf, not even one that cannot be read. */
+/** The registry for a target. A configured provider needs no dat.conf, not even a readable one. */
 async function registryFor(target: unknown): Promise<Registry> {
   const isName =
     typeof target === 'string' || (typeof target === 'object' && !!target && 'name' in target);
   return isName ? systemRegistry() : createRegistry({ decorate: captureIfAsked });
 }
 
-// DAPL_PCAP: the file that the packets of all devices of this process go to. `%p` in it stands for
-// the process, and for the worker thread if there is one: each needs a file of its own.
+// DAPL_PCAP: the capture file for all devices of this process. `%p` in it stands for the process,
+// and for the worker thread if there is one: each needs a file of its own.
 
-/** @returns the provider itself unless the variable is set */
+/** Adds the capture if the variable is set. */
 function captureIfAsked(provider: ConfiguredProvider): ConfiguredProvider {
   const file = process.env['DAPL_PCAP'];
   if (file === undefined || file === '') return provider;
