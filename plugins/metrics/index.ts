@@ -1,7 +1,7 @@
 /**
- * Numbers of any provider for a monitoring system (`dapl/plugins/metrics`): requests, completions
- * by status, bytes, how long requests take, connections, and what the device itself counts. They go
- * to prom-client or to OpenTelemetry, of which the application hands in what it has; neither is a
+ * Metrics of any provider for a monitoring system (`dapl/plugins/metrics`): requests, completions
+ * by status, bytes, durations of requests, connections, and the device's own counters. They go to
+ * prom-client or to OpenTelemetry. The application passes its own copy of either; neither is a
  * dependency.
  */
 import { checkValue, kindOf } from '../../core/spi/checks/index.js';
@@ -49,8 +49,8 @@ const SINK = kindOf<MetricsSink>(
 const US_PER_SECOND = 1e6;
 
 /**
- * The provider with its numbers in a sink; docs/decorators.md has the table of them.
- * @throws DatError DAT_INVALID_PARAMETER for what is no sink
+ * Wraps a provider so that it reports its metrics to a sink; docs/decorators.md lists them.
+ * @throws DatError DAT_INVALID_PARAMETER if the sink is invalid
  */
 export function metrics(provider: ConfiguredProvider, sink: MetricsSink): ConfiguredProvider {
   const refuse = refusing('metrics');

@@ -26,7 +26,7 @@ type OtelCallback = (result: { observe(value: number, labels: Labels): void }) =
 
 /**
  * A sink for `metrics`: `toOpenTelemetry(api.metrics.getMeter('my-program'))`. Instruments have the
- * names that Prometheus has.
+ * same names as in Prometheus.
  */
 export function toOpenTelemetry(meter: OtelMeter): MetricsSink {
   return {

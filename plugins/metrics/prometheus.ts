@@ -30,13 +30,13 @@ interface PromConfiguration<Register> {
 }
 
 export interface PrometheusOptions<Register> {
-  /** Default: prom-client's own. */
+  /** Default: prom-client's register. */
   readonly register?: Register;
 }
 
 /**
- * A sink for `metrics`: `toPrometheus(promClient)`. One sink for all providers of a register, since
- * prom-client takes a name once.
+ * A sink for `metrics`: `toPrometheus(promClient)`. Use one sink for all providers of a register,
+ * because prom-client accepts a name only once.
  * @param client the module prom-client, 14 or 15
  */
 export function toPrometheus<Register>(

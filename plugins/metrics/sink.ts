@@ -3,7 +3,7 @@
 export type Labels = Readonly<Record<string, string>>;
 
 export interface MetricDescription {
-  /** `dapl_completions_total`: Prometheus' conventions, base units. */
+  /** `dapl_completions_total`: by Prometheus' conventions, in base units. */
   readonly name: string;
   readonly help: string;
   readonly labels: readonly string[];
@@ -12,26 +12,23 @@ export interface MetricDescription {
 export interface HistogramDescription extends MetricDescription {
   /** Upper bounds of the buckets, ascending. */
   readonly buckets: readonly number[];
-  /** UCUM: `s`. */
+  /** Unit by UCUM: `s`. */
   readonly unit: string;
 }
 
-/** One number of a set that is read when it is asked for. */
+/** One value of a set that is read at collection. */
 export interface Reading {
   readonly value: number;
   readonly labels: Labels;
 }
 
 /**
- * A metric that is asked for twice is the same one: several devices count in it, told apart by
- * their labels.
+ * Creates metrics. A second request for a metric returns the same one: devices share it, and labels
+ * tell them apart.
  */
 export interface MetricsSink {
   counter(description: MetricDescription): (by: number, labels: Labels) => void;
   histogram(description: HistogramDescription): (value: number, labels: Labels) => void;
-  /**
-   * Numbers of a device, read at each collection.
-   * @returns what ends the reading
-   */
+  /** Values of a device, read at each collection. @returns a function that stops the reading */
   observe(description: MetricDescription, read: () => readonly Reading[]): () => void;
 }

@@ -1,7 +1,7 @@
-/** Every metric; docs/decorators.md has this table. */
+/** Table of all metrics, as in docs/decorators.md. */
 import type { HistogramDescription, MetricDescription } from './sink.js';
 
-/** From 1 us to 1 s, three to a decade. */
+/** Buckets from 1 us to 1 s, three per decade. */
 const BUCKETS: readonly number[] = [
   ...[1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4],
   ...[1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1],

@@ -1,7 +1,6 @@
 /**
- * A pcapng file that packets of one or several devices go to. Blocks are put together in a buffer
- * and written once in a turn of the event loop, so that a reader of the growing file is not far
- * behind and a packet costs no system call.
+ * A pcapng file for packets of one or more devices. Blocks are buffered and written once per turn
+ * of the event loop: the file is nearly up to date for readers, and a packet costs no system call.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, writeSync } from 'node:fs';
 import { type Block, CaptureReader } from './capture-reader.js';
@@ -19,7 +18,9 @@ import { openPrivate } from './private-file.js';
 
 const BUFFER_BYTES = 1 << 18;
 
-/** By device and inode, so by whatever path: several devices of a process may share a file. */
+/**
+ * Open files by device and inode, whatever the path: several devices of a process may share one.
+ */
 const open = new Map<string, CaptureFile>();
 
 export class CaptureFile {
@@ -43,9 +44,9 @@ export class CaptureFile {
   }
 
   /**
-   * The file at a path: made if it is not there; a capture that is there goes on. Behind a writer
-   * that was killed, the part of a block that it has left is cut off.
-   * @throws Error as `openPrivate`; for a file of another kind, which is left as it is
+   * The file at a path: created if missing; an existing capture is continued. If its writer was
+   * killed and left a part of a block, that is cut off.
+   * @throws Error as `openPrivate`; for a file of another kind, which is not changed
    */
   static hold(path: string): CaptureFile {
     const fd = openPrivate(path, constants.O_APPEND);
@@ -76,8 +77,8 @@ export class CaptureFile {
   }
 
   /**
-   * The frame that has been put into the room is a packet now.
-   * @param comment on it, for people; '' for none
+   * Turns the frame that was written into the room into a packet.
+   * @param comment on the packet; '' for none
    */
   commit(
     length: number,
@@ -91,7 +92,7 @@ export class CaptureFile {
     this.flushing ??= setImmediate(() => this.flush());
   }
 
-  /** The last holder's release writes the rest and closes the file. */
+  /** Releases the file. The last holder's release writes the rest and closes it. */
   release(): void {
     if (--this.holders > 0) return;
     open.delete(this.key);
@@ -125,15 +126,17 @@ export class CaptureFile {
 interface Resume {
   /** Interfaces of the file's last section: the next one has this number. */
   readonly interfaces: number;
-  /** Bytes of whole blocks: a writer that was killed may have left a part of one behind them. */
+  /**
+   * Length of the complete blocks: a writer that was killed may have left a part of one after them.
+   */
   readonly endBytes: number;
 }
 
 /**
- * Reads a file through, to append to it.
+ * Reads through a file, to append to it.
  * @param sizeBytes of the file, which is not empty
- * @param mostPartBytes of a block that is there in part; more than that is no end of a capture
- * @throws Error for a file of another kind, or one that is damaged: nothing is cut from it
+ * @param mostPartBytes largest part of a block to accept; more than that is no end of a capture
+ * @throws Error for a file of another kind, or a damaged one: it is not truncated
  */
 function resumeOf(path: string, sizeBytes: number, mostPartBytes: number): Resume {
   const reader = new CaptureReader(path);
@@ -154,7 +157,10 @@ function resumeOf(path: string, sizeBytes: number, mostPartBytes: number): Resum
   }
 }
 
-/** @returns undefined for what stands in no section of the kind that is written here */
+/**
+ * The number of interfaces after a block. @returns undefined for a block outside a section of our
+ * kind
+ */
 function interfacesAfter({ type, bytes }: Block, before: number | undefined): number | undefined {
   if (type === BlockType.SECTION_HEADER) return goesOn(bytes) ? 0 : undefined;
   if (before === undefined) return undefined;

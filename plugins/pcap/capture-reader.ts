@@ -1,20 +1,20 @@
-/** Reads the blocks of a capture file one by one, however long the file is. */
+/** Reads the blocks of a capture file one by one, in constant memory. */
 import { closeSync, openSync, readSync } from 'node:fs';
 
 const CHUNK_BYTES = 1 << 18;
-/** No block is larger, of whatever writer: a length beyond that is none. */
+/** The largest block of any writer: a greater length is invalid. */
 const MOST_BYTES = 1 << 24;
-/** Type, length, and the length again at the end. */
+/** The smallest block: type, length, and the length repeated at the end. */
 const LEAST_BYTES = 12;
 
 export interface Block {
   readonly type: number;
-  /** All of the block, valid until the next one is read. */
+  /** The whole block, valid until the next one is read. */
   readonly bytes: DataView;
 }
 
 export class CaptureReader {
-  /** Bytes of the blocks that have been read: where the next one begins in the file. */
+  /** Bytes of the blocks read so far: the offset of the next one. */
   offset = 0;
   private readonly fd: number;
   private buffer = new Uint8Array(CHUNK_BYTES);
@@ -27,8 +27,8 @@ export class CaptureReader {
   }
 
   /**
-   * The next whole block; undefined at the end. What a writer that was killed has left of its last
-   * block is no block.
+   * The next complete block; undefined at the end. A partial last block, left by a killed writer,
+   * is ignored.
    */
   next(): Block | undefined {
     if (!this.has(LEAST_BYTES)) return undefined;
@@ -50,7 +50,7 @@ export class CaptureReader {
     return new DataView(this.buffer.buffer, this.start, length);
   }
 
-  /** Sees to it that `length` bytes from `start` on are in the buffer. */
+  /** Loads `length` bytes from `start` on into the buffer. */
   private has(length: number): boolean {
     if (this.end - this.start >= length) return true;
     const rest = this.buffer.subarray(this.start, this.end);

@@ -1,7 +1,7 @@
 /**
- * Packets of a device into a file that Wireshark opens (`dapl/plugins/pcap`): `capture(provider, {
- * file })` in place of the provider, or the environment variable DAPL_PCAP for all devices that the
- * process opens.
+ * Captures the packets of a device into a file for Wireshark (`dapl/plugins/pcap`): pass
+ * `capture(provider, { file })` instead of the provider, or set the environment variable DAPL_PCAP
+ * for all devices that the process opens.
  */
 import { checkOptions, checkValue, integer, optional, TEXT } from '../../core/spi/checks/index.js';
 import { refusing } from '../../core/spi/errors/consumer-errors.js';
@@ -26,7 +26,7 @@ export interface CaptureOptions {
    * continued; a file of another kind is refused.
    */
   readonly file: string;
-  /** UDP port of the packets, which the packet port does not tell; default 4791. */
+  /** UDP port of the packets, which the packet port does not report; default 4791. */
   readonly udpPort?: number;
 }
 
@@ -57,11 +57,11 @@ const tap = definePlugin(
 );
 
 /**
- * A provider whose device writes down its packets, from its opening to its end: with IP and UDP
- * headers, inbound and outbound, each with its time (of mock: the virtual one). A device that is
- * open already is not listened to.
- * @throws DatError DAT_INVALID_PARAMETER for options that are none; at opening, when the file
- * cannot be made, or is there and is no capture that can go on
+ * Wraps a provider so that its device captures packets from opening to close: with IP and UDP
+ * headers, inbound and outbound, each with its time (for mock, virtual time). A device that is
+ * already open is not captured.
+ * @throws DatError DAT_INVALID_PARAMETER for invalid options; on opening, if the file cannot be
+ * created, or exists and is no capture that can be continued
  */
 export function capture(provider: ConfiguredProvider, options: CaptureOptions): ConfiguredProvider {
   const refuse = refusing('capture');

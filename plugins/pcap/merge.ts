@@ -4,7 +4,7 @@ import { type Block, CaptureReader } from './capture-reader.js';
 import { BlockType, sectionHeader } from './pcapng.js';
 import { openPrivate } from './private-file.js';
 
-/** A file on the way: its next packet, and which interfaces of the result its own have become. */
+/** An input file: its next packet, and the numbers that its interfaces have in the result. */
 interface Source {
   readonly reader: CaptureReader;
   readonly interfaces: number[];
@@ -13,12 +13,11 @@ interface Source {
 }
 
 /**
- * Writes the packets of capture files of ours into one file. All interfaces are kept, under numbers
- * of their own.
- * @param inputs what `capture` has written; what is cut short at the end is left out
- * @param output made anew
- * @returns how many packets and interfaces there are
- * @throws Error as `fs.openSync`, and where the output is a symbolic link
+ * Merges our capture files into one. All interfaces are kept, with new numbers.
+ * @param inputs files that `capture` has written; a partial block at the end is left out
+ * @param output is replaced if it exists
+ * @returns the numbers of packets and interfaces
+ * @throws Error as `fs.openSync`, and if the output is a symbolic link
  */
 export function mergeCaptures(
   inputs: readonly string[],

@@ -1,4 +1,4 @@
-/** pcapng blocks (draft-ietf-opsawg-pcapng), little-endian. Bytes only; nothing is written here. */
+/** Encodes pcapng blocks (draft-ietf-opsawg-pcapng), little-endian, without I/O. */
 
 export const BlockType = {
   SECTION_HEADER: 0x0a0d0d0a,
@@ -17,14 +17,14 @@ const SHB_USERAPPL = 4;
 export const Direction = { INBOUND: 1, OUTBOUND: 2 } as const;
 export type Direction = (typeof Direction)[keyof typeof Direction];
 
-/** The beginning of a file. */
+/** The section header, which begins a file. */
 export function sectionHeader(application: string): Uint8Array {
   const options = [...textOption(SHB_USERAPPL, application), OPTION_END, 0, 0, 0];
   const body = new Uint8Array(16 + options.length);
   const view = new DataView(body.buffer);
   view.setUint32(0, BYTE_ORDER_MAGIC, true);
   view.setUint16(4, 1, true);
-  // Length of the section: not known.
+  // The length of the section is unknown.
   view.setBigInt64(8, -1n, true);
   body.set(options, 16);
   return block(BlockType.SECTION_HEADER, body);
@@ -43,7 +43,10 @@ export function goesOn(header: DataView): boolean {
   );
 }
 
-/** An interface; packets name it by its place in the file. Times are in microseconds. */
+/**
+ * An interface description; packets refer to it by its index in the file. Times are in
+ * microseconds.
+ */
 export function interfaceDescription(name: string): Uint8Array {
   const options = [...textOption(IF_NAME, name), OPTION_END, 0, 0, 0];
   const body = new Uint8Array(8 + options.length);
@@ -52,10 +55,13 @@ export function interfaceDescription(name: string): Uint8Array {
   return block(BlockType.INTERFACE_DESCRIPTION, body);
 }
 
-/** Bytes of a packet's block besides the packet itself, without padding. */
+/** Bytes of a packet's block without the packet itself and its padding. */
 const PACKET_OVERHEAD = 28 + 16;
 
-/** Size of the block of a packet of `length` bytes. @param comment for people; '' for none */
+/**
+ * Size of the block of a packet of `length` bytes.
+ * @param comment of the packet; '' for none
+ */
 export function packetBlockBytes(length: number, comment: string): number {
   return PACKET_OVERHEAD + pad(length) + commentOption(comment).length;
 }
@@ -65,10 +71,10 @@ function commentOption(comment: string): number[] {
 }
 
 /**
- * Writes the block of a packet that `target` holds already, from `at` + 28 on.
+ * Writes the block of a packet that `target` already holds, from `at` + 28 on.
  * @param timeUs since 1970
- * @param comment as `packetBlockBytes`
- * @returns where the next block goes
+ * @param comment as in `packetBlockBytes`
+ * @returns the offset of the next block
  */
 export function packetBlock(
   target: DataView,

@@ -1,18 +1,18 @@
 /**
- * Files that packets are written to. They hold what programs say to one another, so they are made
- * for their owner alone; and where others may write too, as in /tmp, no link that was put in their
- * place leads to a file of the owner's that would be lost.
+ * Opens files for captured packets. Packets may hold secrets, so only the owner can read the files.
+ * In folders such as /tmp, where others can write, symbolic links are not followed: one could make
+ * us overwrite another file of the owner.
  */
 import { constants, openSync } from 'node:fs';
 
 const { O_WRONLY, O_CREAT } = constants;
-/** Windows has none. */
+/** Windows has no such flag. */
 const O_NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 const OWNER_ONLY = 0o600;
 
 /**
- * Opens a file to write to, or makes it.
- * @param how what is to become of what is in it: `O_TRUNC`, or `O_APPEND`
+ * Opens a file for writing, or creates it.
+ * @param how `O_TRUNC` to replace its content, or `O_APPEND` to keep it
  * @returns the file descriptor
  * @throws Error as `fs.openSync`; one that says so for a symbolic link
  */

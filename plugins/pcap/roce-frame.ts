@@ -1,7 +1,7 @@
 /**
- * The IP and UDP headers and the ICRC that a packet of the port has on the wire: the port keeps
- * them to itself, so they are made again. IPv4 identification is 0 and hop limit 64, where another
- * value may have been on the wire; the ICRC fits what is shown.
+ * Rebuilds the IP and UDP headers and the ICRC of a packet, which the port does not pass on. The
+ * IPv4 identification is 0 and the hop limit 64, although the wire may have had other values; the
+ * ICRC matches the rebuilt headers.
  */
 import { crc32 } from 'node:zlib';
 import { type Gid, isIpv4Gid } from '../../core/spi/index.js';
@@ -30,8 +30,8 @@ export interface Flow {
 }
 
 /**
- * Completes a frame: writes the headers in front of the packet that `bytes` holds, and the ICRC
- * behind it.
+ * Completes a frame: writes the headers before the packet that `bytes` holds, and the ICRC after
+ * it.
  * @param bytes header area, packet from BTH to pad, and room for the ICRC
  */
 export function completeFrame(bytes: Uint8Array, flow: Flow): void {
@@ -46,7 +46,7 @@ export function completeFrame(bytes: Uint8Array, flow: Flow): void {
   view.setUint16(udp + 4, bytes.length - udp);
   view.setUint16(udp + 6, 0);
   view.setUint32(bytes.length - ICRC_BYTES, icrcOf(bytes, start, ipv4), true);
-  // IPv6 knows no UDP datagram without a checksum.
+  // A UDP datagram over IPv6 always has a checksum.
   if (!ipv4) view.setUint16(udp + 6, udpChecksum(bytes, udp) || 0xffff);
 }
 
@@ -74,7 +74,7 @@ function writeIpv6(bytes: Uint8Array, view: DataView, { source, destination }: F
 
 const masked = new Uint8Array(IPV6_BYTES + UDP_BYTES);
 
-/** IBTA A17: what may change on the way counts as ones. */
+/** The ICRC of IBTA A17: fields that routers may change count as ones. */
 function icrcOf(bytes: Uint8Array, start: number, ipv4: boolean): number {
   masked.set(bytes.subarray(0, start));
   const ones = ipv4 ? [1, 8, 10, 11] : [1, 2, 3, 7];
@@ -91,7 +91,7 @@ function icrcOf(bytes: Uint8Array, start: number, ipv4: boolean): number {
   return icrc;
 }
 
-/** Over the pseudo header (RFC 8200, 8.1) and the datagram. */
+/** UDP checksum over the pseudo header (RFC 8200, 8.1) and the datagram. */
 function udpChecksum(bytes: Uint8Array, udp: number): number {
   const length = bytes.length - udp;
   return fold(sum(bytes, 8, IPV6_BYTES) + sum(bytes, udp, bytes.length) + length + PROTOCOL_UDP);

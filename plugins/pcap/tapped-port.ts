@@ -22,7 +22,7 @@ const MAX_IP_BYTES = 65_535;
 const SHOWN_BYTES = 48 + LOCAL_MTU_BYTES;
 
 export interface TappedPortOptions {
-  /** Held; let go when the port is closed. */
+  /** The capture file, held until the port is closed. */
   readonly file: CaptureFile;
   readonly interfaceId: number;
   readonly clock: Clock;
@@ -101,12 +101,15 @@ export class TappedPort extends ForwardingPort {
     });
   }
 
-  /** The beginning of a packet that is not in the arena. @param end of its payload */
+  /**
+   * The beginning of a packet that does not lie in the arena.
+   * @param end of its payload
+   */
   private fetch(body: number, length: number, end: number): Uint8Array {
     const { placements } = this;
     this.scratch ??= new Uint8Array(SHOWN_BYTES);
     this.scratchRegion ??= super.addRegion(this.scratch.buffer, 0, SHOWN_BYTES);
-    // Pad is nowhere: where the whole packet is shown, it is zeros.
+    // The port holds no pad bytes: a packet that is captured whole gets zeros.
     const there = Math.min(length, end);
     this.scratch.fill(0, there, length);
     placements.set([body, there, this.scratchRegion, 0, 0]);
@@ -148,8 +151,8 @@ export class TappedPort extends ForwardingPort {
   }
 
   /**
-   * Writes a packet of so many bytes from its BTH to its pad; of one that no IP header can state
-   * the beginning, with a comment that says so.
+   * Writes a packet, given its length from BTH to pad. Of a packet that is too long for an IP
+   * header, the beginning is written, with a comment that says so.
    */
   private write(
     flow: Flow,
@@ -175,7 +178,7 @@ function padOf(bytes: Uint8Array, offset: number): number {
   return ((bytes[offset + 1] ?? 0) >> 4) & 3;
 }
 
-/** A GID as four big-endian words holds it. */
+/** Reads a GID from four big-endian words. */
 function gidAt(words: Uint32Array, at: number): Gid {
   const gid = new Uint8Array(16);
   const view = new DataView(gid.buffer);

@@ -41,9 +41,9 @@ import {
 } from './texts.js';
 
 export interface TraceEntry {
-  /** By the device's clock, in microseconds: under mock, virtual time. */
+  /** Time of the device's clock, in microseconds; for mock, virtual time. */
   readonly timeUs: number;
-  /** `name` of the device. */
+  /** Name of the device. */
   readonly device: string;
   readonly part: 'connection' | 'queue-pair' | 'request' | 'completion';
   /** `qp 17 send 4: RDMA_WRITE, 4096 bytes`. */
@@ -51,16 +51,17 @@ export interface TraceEntry {
 }
 
 export interface TraceOptions {
-  /** Default: lines on standard error, as `traceLine` has them. */
+  /** Receives each entry. Default: prints `traceLine` on standard error. */
   readonly write?: (entry: TraceEntry) => void;
   /**
-   * Work requests and completions too; default true. Receives of QP1, for management datagrams,
-   * are told when they complete, not when they are posted: a device posts 512 as it opens.
+   * True to trace work requests and completions, too; default true. Receives of QP1, for management
+   * datagrams, are traced when they complete, not when they are posted: a device posts 512 as it
+   * opens.
    */
   readonly requests?: boolean;
 }
 
-/** General services: the messages of the CM (IBTA 9.6.1.1). */
+/** The QP of general services, which carries the messages of the CM (IBTA 9.6.1.1). */
 const MANAGEMENT_QPN = 1;
 
 const OPTIONS = { write: optional(FUNCTION), requests: optional(BOOLEAN) };
@@ -71,8 +72,8 @@ export function traceLine({ timeUs, device, text }: TraceEntry): string {
 }
 
 /**
- * The provider with a trace of its device and its CM module.
- * @throws DatError DAT_INVALID_PARAMETER for options that are none
+ * Wraps a provider so that its device and its CM module are traced.
+ * @throws DatError DAT_INVALID_PARAMETER for invalid options
  */
 export function trace(
   provider: ConfiguredProvider,
@@ -119,7 +120,10 @@ function traced(device: Device, clock: Clock, tell: Tell, requests: boolean): Ov
   });
 }
 
-/** Receives of QP1: 512 when a device opens, and one more for each MAD that comes. */
+/**
+ * True for a receive of QP1: a device posts 512 when it opens, and one more for each MAD that
+ * arrives.
+ */
 function isOfManagement({ kind, qpn }: PostedRequest): boolean {
   return kind === 'receive' && qpn === MANAGEMENT_QPN;
 }

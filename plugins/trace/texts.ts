@@ -1,4 +1,4 @@
-/** The sentences of a trace. */
+/** Texts of the trace entries. */
 import {
   AsyncEventType,
   type CmConnectOptions,
