@@ -1,7 +1,7 @@
 /**
- * A packet port between a device and its network, on which packets get lost, late, repeated or
- * spoilt as rules say. What is sent late or again is sent from a copy; what is to come late or
- * again is kept and shown by a later `receive`.
+ * A packet port between a device and its network that loses, delays, repeats or corrupts packets as
+ * rules say. Delayed and repeated packets are sent from a copy. On the receiving side they are
+ * kept, and a later `receive` delivers them.
  */
 import {
   type Clock,
@@ -36,7 +36,10 @@ interface Kept {
   readonly bytes: Uint8Array;
 }
 
-/** Rules are shown packets with an ICRC, which a port cuts off, or has not made yet: zeros. */
+/**
+ * Room for the ICRC in packets shown to rules, filled with zeros: a port cuts it off, or has not
+ * computed it yet.
+ */
 const ICRC_BYTES = 4;
 /** Alignment of packets that are delivered again. */
 const ALIGNMENT = 64;
@@ -49,7 +52,7 @@ export class FaultyPort extends ForwardingPort {
   private readonly local: readonly string[];
   /** Decisions on packets that were offered and not accepted yet: a rule is asked once for each. */
   private readonly decided: (PacketAction | undefined)[] = [];
-  /** Received, and to be shown now. */
+  /** Received packets that are due to be delivered. */
   private readonly due: Kept[] = [];
   private readonly waiting = new Set<Timer>();
   private scratch = new Uint8Array(0);
@@ -76,7 +79,7 @@ export class FaultyPort extends ForwardingPort {
     };
   }
 
-  /** Before the first packet moves. */
+  /** Sets the timers, before the first packet is sent or received. */
   useTimers(given: PortTimers): void {
     this.given = given;
   }
@@ -118,7 +121,7 @@ export class FaultyPort extends ForwardingPort {
   override receive(): number {
     if (this.due.length > 0) return this.showDue();
     if (!this.rules.any) return super.receive();
-    // None left of a burst does not mean that there is nothing more to come.
+    // All packets of a burst may be lost although more are waiting.
     let count: number;
     let kept: number;
     do {
@@ -141,7 +144,7 @@ export class FaultyPort extends ForwardingPort {
     return packet && this.decide(packet.bytes, packet.from, packet.to);
   }
 
-  /** Runs of packets that nothing befalls leave as they were offered. */
+  /** Sends packets as decided. Runs of packets without a fault are sent as they were offered. */
   private sendAsDecided(from: number, actions: readonly (PacketAction | undefined)[]): number {
     const to = from + actions.length;
     let next = from;
@@ -157,7 +160,10 @@ export class FaultyPort extends ForwardingPort {
     return next < to ? super.send(next, to) : to;
   }
 
-  /** An ICRC that is wrong has the peer drop a packet: it need not travel for that. */
+  /**
+   * Applies an action to a packet to be sent. A peer drops a packet with a wrong ICRC, so a
+   * corrupted packet is not sent at all.
+   */
   private befallLeaving(index: number, action: PacketAction): void {
     const delays = delaysOf(action);
     if (delays.length === 0) return;
@@ -167,7 +173,7 @@ export class FaultyPort extends ForwardingPort {
     });
   }
 
-  /** Takes those out that something befalls; returns how many are left. */
+  /** Removes received packets that have a fault; returns the number that is left. */
   private keepOf(count: number): number {
     const { rxPackets, counters } = this;
     let kept = 0;
@@ -217,7 +223,9 @@ export class FaultyPort extends ForwardingPort {
     }
   }
 
-  /** The arena's content was of the last `receive`: it is free. */
+  /**
+   * Delivers packets that are due. The arena held the packets of the last `receive`, so it is free.
+   */
   private showDue(): number {
     const { rxPackets, rxArena, due } = this;
     let count = 0;

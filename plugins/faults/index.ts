@@ -1,7 +1,7 @@
 /**
- * Faults of any provider, by script (`dapl/plugins/faults`): packets that are lost, late, repeated
- * or spoilt, and send requests that fail. The rules are those of the mock's fabric (docs/mock.md);
- * here they are for what one adapter sends and receives, over whatever network it has.
+ * Scripted faults for any provider (`dapl/plugins/faults`): packets that are lost, late, repeated
+ * or corrupted, and send requests that fail. The rules are those of the mock's fabric
+ * (docs/mock.md); here they apply to one adapter's traffic, over any network.
  */
 import { checkOptions, checkValue, integer, optional } from '../../core/spi/checks/index.js';
 import { refusing } from '../../core/spi/errors/consumer-errors.js';
@@ -51,7 +51,7 @@ export interface FaultsOptions {
 }
 
 export interface Faulty {
-  /** In place of the provider. */
+  /** The wrapped provider, to be opened in place of the original. */
   readonly provider: ConfiguredProvider;
   /**
    * Rules for packets that the adapter sends and receives. Without a packet port (verbs) `add`
@@ -61,8 +61,8 @@ export interface Faulty {
   /** Rules for send requests, which fail unsent, and their queue pair with them. */
   readonly sends: FaultScript<SendView, SendMatch, SendAction>;
   /**
-   * For the end of a test.
-   * @throws Error that names each rule at work that has hit nothing
+   * Call this at the end of a test.
+   * @throws Error that names each active rule that has hit nothing
    */
   assertFaultsHit(): void;
 }
@@ -70,8 +70,8 @@ export interface Faulty {
 const OPTIONS = { seed: optional(integer(0, Number.MAX_SAFE_INTEGER)) };
 
 /**
- * A provider whose faults are rules that can be added and removed at any time.
- * @throws DatError DAT_INVALID_PARAMETER for options that are none
+ * Wraps a provider with faults. Rules can be added and removed at any time.
+ * @throws DatError DAT_INVALID_PARAMETER for invalid options
  */
 export function faults(provider: ConfiguredProvider, options: FaultsOptions = {}): Faulty {
   const refuse = refusing('faults');
@@ -96,11 +96,11 @@ function chanceOf(seed: number): SeededRandom {
   return new SeededRandom(seed);
 }
 
-/** Rules of packets, and whether there are any to be had. */
+/** Rules for packets; `add` throws if the device has no packet port. */
 class PacketScript extends FaultScript<PacketView, PacketMatch, PacketAction> {
-  /** Device without a packet port, whose packets are out of reach. */
+  /** Name of an open device without a packet port, whose packets cannot be reached. */
   portless: string | undefined = undefined;
-  /** The port that the device is made of, once it is open. */
+  /** The port under the device, once it is open. */
   port: FaultyPort | undefined = undefined;
 
   constructor(seed: number) {
@@ -139,7 +139,7 @@ const ofDevice = definePlugin(
     sdkVersion: '1.0',
     requires: [],
     provides: [],
-    // Timers stand on the device, and the device on its port: the port has them from here.
+    // Timers need the device, and the device its port: so the port gets its timers here.
     inject: { device: DEVICE, port: ifThere(PACKET_PORT), timers: TIMERS, clock: CLOCK },
   },
   (

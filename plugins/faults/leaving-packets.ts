@@ -1,7 +1,7 @@
 /** Packets that a device has offered to its port: reads, copies and resends them. */
 import { COPIED_PAYLOAD_BYTES, type PacketPort, TX, TX_SEGMENT } from '../../core/spi/index.js';
 
-/** A packet that no longer stands in the port's arrays. */
+/** A copy of a packet that the port's arrays no longer hold. */
 export interface PacketCopy {
   readonly path: number;
   readonly header: Uint8Array;
@@ -22,7 +22,7 @@ export class LeavingPackets {
     this.headers = new Uint8Array(txPackets.buffer, txPackets.byteOffset, txPackets.byteLength);
   }
 
-  /** BTH to pad, to be looked at only until the next one is read. */
+  /** Reads a packet, BTH to pad; valid until the next one is read. */
   read(
     index: number,
   ): { readonly bytes: Uint8Array; readonly from: string; readonly to: string } | undefined {
@@ -40,7 +40,7 @@ export class LeavingPackets {
     return { bytes, ...path };
   }
 
-  /** Its payload is of this moment, whatever becomes of the memory that it is from. */
+  /** Copies a packet with its payload, which may change later. */
   copy(index: number): PacketCopy {
     const { port, copies } = this;
     const payload = this.payload(index);
@@ -55,8 +55,8 @@ export class LeavingPackets {
   }
 
   /**
-   * Sends a copy; the port takes it or, as a network does under load, loses it.
-   * @param last the copy is not needed any more
+   * Sends a copy. The port accepts it or, like a network under load, loses it.
+   * @param last true if the copy is not needed any more
    */
   send(copy: PacketCopy, last: boolean): void {
     const { port } = this;
@@ -72,7 +72,10 @@ export class LeavingPackets {
     this.copies.clear();
   }
 
-  /** The first places of the arrays, which may hold what waits for `onWritable`, are lent. */
+  /**
+   * Sends it from the first entries of the arrays, and restores those: they may hold packets that
+   * wait for `onWritable`.
+   */
   private sendInFront({ path, header, region, payloadBytes }: PacketCopy): void {
     const { txPackets, txSegments } = this.port;
     const segments = region === undefined ? [] : segmentsOf(region, payloadBytes);
@@ -84,7 +87,7 @@ export class LeavingPackets {
     try {
       this.port.send(0, 1);
     } catch (error) {
-      // The path may be gone by now, with the queue pair that it was for.
+      // The path may have been freed by now, with its queue pair.
       if (!(error instanceof RangeError)) throw error;
     } finally {
       txPackets.set(packets);
@@ -124,7 +127,10 @@ export class LeavingPackets {
   }
 }
 
-/** In two pieces what is long: a port copies those before `send` returns. */
+/**
+ * Segments of a payload. A long one is split in two, because a port copies such payloads before
+ * `send` returns.
+ */
 function segmentsOf(region: number, bytes: number): number[] {
   const half = bytes > COPIED_PAYLOAD_BYTES ? bytes >>> 1 : bytes;
   const piece = (offset: number, length: number): number[] => [region, offset, 0, length];

@@ -1,6 +1,6 @@
 /**
  * An agent: a client's registration, its list of sends, and the references that unregistering waits
- * for (the openib discussion of 4 October 2004).
+ * for (openib discussion of 4 October 2004).
  */
 import { assert } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
@@ -29,7 +29,7 @@ export interface AgentServices extends MadSendServices {
   readonly logger: Logger;
 }
 
-/** Sends that one agent may have outstanding. */
+/** Limit on outstanding sends of one agent. */
 const MAX_SENDS = 65_536;
 
 export class Agent implements MadAgent, MadSendOwner, RmppHost {
@@ -39,7 +39,7 @@ export class Agent implements MadAgent, MadSendOwner, RmppHost {
   private references = 0;
   private received: ReceivedMad | undefined;
   private resolveEnded: () => void = () => undefined;
-  /** Resolves when unregistering is over. */
+  /** Resolves when the agent is unregistered. */
   readonly ended = new Promise<void>((resolve) => (this.resolveEnded = resolve));
   unregistering = false;
 
@@ -90,13 +90,13 @@ export class Agent implements MadAgent, MadSendOwner, RmppHost {
     return this.ended;
   }
 
-  /** Every send comes back flushed: what waits from here, the rest from the port. */
+  /** Flushes all sends: those that wait are reported here, the others by the port. */
   flush(): void {
     this.rmpp?.abandonReceives();
     for (const send of [...this.sends]) send.cancel();
   }
 
-  /** A MAD for this agent: false if it is a response that no send of ours waits for. */
+  /** Takes a MAD for this agent; false if it is a response that no send waits for. */
   take(received: ReceivedMad, header: MadHeader): boolean {
     if (!this.rmpp || !isRmppActive(received.data)) return this.takeWhole(received, header);
     this.rmpp.receive(received.data, header, received.source);
@@ -188,7 +188,7 @@ export class Agent implements MadAgent, MadSendOwner, RmppHost {
     return send?.awaitsResponse === true ? send : undefined;
   }
 
-  /** Its transaction id may be used again. */
+  /** Forgets a send; its transaction id may be used again. */
   private forget(send: MadSend): void {
     if (send.key !== undefined && this.asking.get(send.key) === send) this.asking.delete(send.key);
   }

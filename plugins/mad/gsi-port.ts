@@ -1,13 +1,14 @@
 /**
- * The port's list of posted sends. It knows work requests and bytes; agents, responses and timeouts
- * are not its business.
+ * The port's list of posted sends. It knows work requests and bytes, but not agents, responses or
+ * timeouts.
  *
- * At most `sendDepth` requests are on QP1, further ones wait on the overflow list. A request that
- * fails in transmission puts QP1 (a datagram QP) in SQE: the port takes it back to RTS, reports the
- * request that failed, and posts again those that were flushed behind it (design of October 2004).
- * QP1 itself in error is restarted: what was on it comes back flushed, or is posted again if it was
- * behind a failed one; what waits for room, for a response or for requests notices nothing. Only a
- * device that is gone, or that does not let QP1 live, ends the port: then everything comes back.
+ * At most `sendDepth` requests are on QP1; others wait on the overflow list. A request that fails
+ * in transmission puts QP1 (a datagram QP) in SQE. The port then returns QP1 to RTS, reports the
+ * failed request, and reposts those that were flushed behind it (design of October 2004). If QP1
+ * itself goes to error, it is restarted: its requests are flushed, or reposted if they were behind
+ * a failed one; requests that wait for room, for a response or for other requests are not affected.
+ * The port ends only if the device is gone, or does not allow QP1 to work: then all requests are
+ * flushed.
  */
 import { assert } from '../../core/spi/checks/index.js';
 import {
@@ -34,8 +35,8 @@ import type { MadPort, PortAddress, WorkRequest } from './port.js';
 import { Qp1, RECEIVED_BYTES } from './qp1.js';
 
 /**
- * Address handles of QP1, one a destination. A handle in use by a send stays; idle ones are kept
- * for the next send to the same place, up to a bound, and the one unused for longest goes first.
+ * Cache of QP1's address handles, one for each destination. A handle in use by a send stays. Idle
+ * ones are kept for later sends, up to a limit; the least recently used one is destroyed first.
  */
 interface CachedAddress extends PortAddress {
   readonly key: string;
@@ -79,7 +80,7 @@ export class AddressHandles {
     if (this.byKey.size > this.maxIdle) this.evict();
   }
 
-  /** Destroys all of them, in use or not. */
+  /** Destroys all handles, used or idle. */
   close(): void {
     for (const { object } of this.byKey.values()) object.destroy();
     this.byKey.clear();
@@ -95,7 +96,7 @@ export class AddressHandles {
   }
 }
 
-/** MADs that have come and wait for their turn; their bytes stay in QP1's receives until then. */
+/** Received MADs that wait to be handled; their bytes stay in QP1's receives until then. */
 type TakeMad = (index: number, byteLength: number, sourceQpn: number, sourcePort: number) => void;
 
 /** Words of an entry: the parameters of TakeMad. */
@@ -107,7 +108,7 @@ class ReceivedQueue {
   private head = 0;
   private tail = 0;
 
-  /** @param entries of QP1's receive queue, a power of two: no more can wait */
+  /** @param entries depth of QP1's receive queue, a power of two: no more MADs can wait */
   constructor(entries: number) {
     this.words = new Uint32Array(WORDS * entries);
     this.mask = entries - 1;
@@ -125,7 +126,7 @@ class ReceivedQueue {
     this.words[at + 3] = sourcePort;
   }
 
-  /** Takes the oldest; there must be one. */
+  /** Takes the oldest MAD; there must be one. */
   take(onMad: TakeMad): void {
     const at = WORDS * (this.head++ & this.mask);
     onMad(this.words[at]!, this.words[at + 1]!, this.words[at + 2]!, this.words[at + 3]!);
@@ -142,30 +143,30 @@ export interface GsiPortOptions {
   readonly receiveDepth: number;
   readonly maxIdleAddresses: number;
   readonly onMad: (data: Uint8Array, source: MadAddress) => void;
-  /** QP1 is lost for good. What is posted comes back flushed, as the scheduler's next task. */
+  /** QP1 is lost for good. Posted requests are flushed in the scheduler's next task. */
   readonly onTorn: () => void;
 }
 
 /**
- * MADs that are taken in between two looks at the device, where data may have come: 40 to 60 us
- * each, so that data waits for a millisecond. The rest waits in QP1's receives, and what finds none
- * is lost, and counted there.
+ * MADs handled between two polls of the device. Each takes 40 to 60 us, so that data waits for up
+ * to a millisecond. The others wait in QP1's receives; those that find no receive are lost, and
+ * counted there.
  */
 const MADS_A_TURN = 16;
 
 const FATAL: readonly AsyncEventType[] = [AsyncEventType.CQ_ERR, AsyncEventType.DEVICE_FATAL];
-/** Restarts with nothing sent or received in between: after that QP1 is given up. */
+/** Restarts in a row without any traffic after which QP1 is given up. */
 const MOST_RESTARTS = 8;
 
 /** Counters of sends and receives on QP1. */
 export interface MadPortCounters {
   sent: number;
   sendErrors: number;
-  /** Sends that were behind a failed one, and went again. */
+  /** Sends behind a failed one that were reposted. */
   reposted: number;
   received: number;
   receiveErrors: number;
-  /** MADs that came in too short or too long. */
+  /** Received MADs that were too short or too long. */
   malformed: number;
   /** Times that QP1 was taken out of ERR. */
   restarts: number;
@@ -184,22 +185,25 @@ export class GsiPort implements MadPort {
   readonly addresses: AddressHandles;
   private state: 'open' | 'torn' | 'closed' = 'open';
   private readonly qp1: Qp1;
-  /** By slot, in the order in which they were posted. */
+  /** Posted requests by slot, in the order of posting. */
   private readonly posted = new Map<number, WorkRequest>();
-  /** Those of them that were behind a failed request, so that a flush of them means "again". */
+  /** Posted requests that were behind a failed one: they are reposted when flushed. */
   private readonly followers = new Set<WorkRequest>();
-  /** Followers that go again when QP1 has been restarted. */
+  /** Requests to repost when QP1 has been restarted. */
   private readonly returning = new Set<WorkRequest>();
   private readonly overflow = new Set<WorkRequest>();
   private readonly waiting: ReceivedQueue;
   private draining = false;
-  /** It ends: QP1 in error is as it shall be. */
+  /** True while the port ends: QP1 stays in error. */
   private flushing = false;
-  /** QP1 is on its way through RESET: what is posted now waits. */
+  /** True while QP1 goes through RESET: new requests wait. */
   private restarting = false;
   private vainRestarts = 0;
   private sendsWritten = false;
-  /** Timers run after the next look at the device, and deferred tasks may run before it. */
+  /**
+   * Runs the next turn. Timers run after the next poll of the device; deferred tasks may run before
+   * it.
+   */
   private readonly nextTurn = new Timer(() => this.options.scheduler.defer(() => this.drain()));
 
   /** @throws SpiError when the device refuses QP1 */
@@ -220,13 +224,13 @@ export class GsiPort implements MadPort {
     return this.state === 'open';
   }
 
-  /** Room for a request that may as well be dropped: nothing waits for it. */
+  /** True if there is room for a request that may as well be dropped: it is not queued. */
   get hasRoom(): boolean {
     if (!this.isOpen || this.restarting) return false;
     return this.posted.size < this.options.sendDepth && this.overflow.size === 0;
   }
 
-  /** Posts a request, or puts it on the overflow list. On a lost port it comes back flushed. */
+  /** Posts a request, or puts it on the overflow list. On a lost port it is flushed. */
   post(request: WorkRequest): void {
     if (!this.isOpen) {
       this.options.scheduler.defer(() => request.onComplete(WcStatus.WR_FLUSH_ERR));
@@ -238,7 +242,7 @@ export class GsiPort implements MadPort {
     }
   }
 
-  /** Takes a request back that waits; false when it is on QP1 and must complete first. */
+  /** Withdraws a waiting request; false if it is on QP1 and must complete first. */
   withdraw(request: WorkRequest): boolean {
     return this.overflow.delete(request) || this.returning.delete(request);
   }
@@ -249,7 +253,7 @@ export class GsiPort implements MadPort {
     if (this.isOpen) this.guard('flushing', () => this.qp1.flush());
   }
 
-  /** Gives QP1 up. What is on it will not complete any more, so it comes back from here. */
+  /** Gives QP1 up. Its requests will not complete any more, so they are flushed here. */
   tear(reason: string): void {
     if (!this.isOpen) return;
     this.state = 'torn';
@@ -263,7 +267,7 @@ export class GsiPort implements MadPort {
     this.options.onTorn();
   }
 
-  /** Ends QP1. What the device has destroyed already is passed over. */
+  /** Destroys QP1. Objects that the device has destroyed already are skipped. */
   close(): void {
     if (this.state === 'closed') return;
     const torn = this.state === 'torn';
@@ -292,7 +296,9 @@ export class GsiPort implements MadPort {
     this.qp1.ringSends();
   }
 
-  /** A device that is gone may refuse anything: that ends the port and nothing else. */
+  /**
+   * Runs a step. A device that is gone may refuse anything: that ends the port, and nothing else.
+   */
   private guard(what: string, step: () => void): void {
     try {
       step();
@@ -309,7 +315,10 @@ export class GsiPort implements MadPort {
     this.guard('arming', () => this.afterDrain());
   }
 
-  /** Takes what is in the ring now, and a turn's MADs; what arrives meanwhile has another turn. */
+  /**
+   * Handles the completions in the ring now, and one turn's MADs; later ones wait for the next
+   * turn.
+   */
   private takeTurn(): void {
     for (let ready = this.qp1.poll(); ready > 0 && this.isOpen; ready--) this.takeCompletion();
     const { waiting } = this;
@@ -321,8 +330,8 @@ export class GsiPort implements MadPort {
   }
 
   /**
-   * QP1 has gone to ERR: through RESET back to RTS. What it has completed counts; what it will not
-   * complete any more comes back flushed, but for followers of a failed request.
+   * Takes QP1 from ERR through RESET back to RTS. Its completions count. Requests without one are
+   * flushed, except those behind a failed request.
    */
   private restart(): void {
     if (this.flushing || this.vainRestarts === MOST_RESTARTS) {
@@ -335,7 +344,7 @@ export class GsiPort implements MadPort {
     this.restarting = true;
     this.qp1.reset();
     for (let ready = this.qp1.poll(); ready > 0; ready--) this.takeCompletion();
-    // Its receives are posted anew: what waits in them is taken before.
+    // Its receives are posted again: MADs that wait in them are handled first.
     while (this.waiting.length > 0) this.waiting.take(this.takeMad);
     this.returnLost();
     if (this.isOpen) this.qp1.start();
@@ -391,7 +400,7 @@ export class GsiPort implements MadPort {
     else if (status === WcStatus.SUCCESS) {
       this.waiting.push(index, byteLength, sourceQpn, sourcePort);
     }
-    // QP1 is on its way to ERR, where receives are flushed: posting them again has no end.
+    // QP1 is going to ERR, where receives are flushed: reposting them would never end.
     else this.counters.receiveErrors++;
   }
 
@@ -404,7 +413,7 @@ export class GsiPort implements MadPort {
       this.counters.sent++;
       this.vainRestarts = 0;
     } else if (status !== WcStatus.WR_FLUSH_ERR || this.qp1.state === QpState.SQE) {
-      // A flushed send stops QP1 too where it is the first that failed.
+      // A flushed send also stops QP1 if it is the first that failed.
       this.recover(status);
     }
     if (follower && status === WcStatus.WR_FLUSH_ERR && this.isOpen && request.mayRepost()) {
@@ -414,7 +423,10 @@ export class GsiPort implements MadPort {
     request.onComplete(status);
   }
 
-  /** One request has failed: QP1 back from SQE, and what is posted now was behind it. */
+  /**
+   * Handles a failed request: takes QP1 back from SQE. Requests posted now were behind the failed
+   * one.
+   */
   private recover(status: WcStatus): void {
     this.counters.sendErrors++;
     this.options.logger.warn(`a MAD could not be sent: ${nameOf(WcStatus, status)}`);
@@ -422,7 +434,7 @@ export class GsiPort implements MadPort {
     if (this.qp1.state === QpState.SQE) this.guard('leaving SQE', () => this.qp1.resume());
   }
 
-  /** Its receive is posted anew. */
+  /** Handles a MAD, and posts its receive again. */
   private readonly takeMad: TakeMad = (index, byteLength, sourceQpn, sourcePort) => {
     this.counters.received++;
     this.vainRestarts = 0;

@@ -1,4 +1,4 @@
-/** The MAD module as a plugin, and its class for devices that are put together by hand. */
+/** The MAD module as a plugin, and its class for devices that are assembled by hand. */
 import {
   CLOCK,
   DEVICE,

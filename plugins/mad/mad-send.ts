@@ -1,6 +1,6 @@
 /**
- * A posted MAD from `send` to its report: runs the rows of send-states.ts. The agent is referred to
- * once for each work request, once for an awaited response, once for a report that is due.
+ * A posted MAD from `send` to its report: runs the rows of send-states.ts. It holds one reference
+ * to its agent for each work request, one for an awaited response, and one for a pending report.
  */
 import {
   type Clock,
@@ -93,7 +93,7 @@ export class MadSend implements MadSendHandle {
     if (this.state === 'ANSWERED') this.transmission.stop(false);
   }
 
-  /** A part of its response is here: the wait begins anew when it is over. */
+  /** A part of its response has arrived: the timeout is extended when it expires. */
   noteArriving(): void {
     this.responseArriving = true;
   }
@@ -103,7 +103,7 @@ export class MadSend implements MadSendHandle {
     if (this.state === 'CANCELLED') this.transmission.stop(!this.owner.unregistering);
   }
 
-  /** A new timeout: from now if the wait has begun, else from the completion of the send. */
+  /** Changes the timeout: from now if the wait has begun, else from the completion of the send. */
   modify(timeoutUs: number): void {
     this.timeoutUs = timeoutUs;
     if (this.state === 'WAITING') this.startTimer();

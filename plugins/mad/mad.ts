@@ -51,7 +51,7 @@ export interface MadDependencies {
 }
 
 export interface MadOptions {
-  /** Sends on QP1 at a time, 1 to 32,768; default 128. */
+  /** Sends in flight on QP1, 1 to 32,768; default 128. */
   readonly sendDepth?: number;
   /** Receives posted on QP1, 1 to 32,768; default 512. */
   readonly receiveDepth?: number;
@@ -75,10 +75,12 @@ export const MAD_OPTIONS = {
 const DEFAULT_SEND_DEPTH = 128;
 const DEFAULT_RECEIVE_DEPTH = 512;
 const DEFAULT_IDLE_ADDRESSES = 256;
-/** An RMPP window is this part of QP1's receives, so that a few transfers overrun none of them. */
+/**
+ * An RMPP window is this fraction of QP1's receives, so that a few transfers do not exhaust them.
+ */
 const WINDOWS_PER_RECEIVE_QUEUE = 8;
 
-/** `close` waits this long for sends on QP1, then flushes it; and again, then does without. */
+/** `close` waits this long for sends on QP1, flushes it, waits as long again, then gives up. */
 const CLOSE_STEP_US = 500_000;
 
 /** Owner of replies to requests that no agent takes. They are not reposted after a flush. */
@@ -90,28 +92,28 @@ const OF_NO_AGENT: TransmissionOwner = {
 
 export class Mad implements MadModule {
   readonly counters = {
-    /** Wrong base version, a class of QP0, or a method that its class has not. */
+    /** MADs with a wrong base version, a class of QP0, or a method that the class does not have. */
     refused: 0,
     /** Responses that no agent waits for. */
     unmatchedResponses: 0,
-    /** Requests that no agent takes; of these, Get and Set were answered. */
+    /** Requests without an agent, and those of them (Get and Set) that were answered. */
     unmatchedRequests: 0,
     answeredUnsupported: 0,
   };
   private readonly port: GsiPort;
-  /** RMPP transfers, of all agents. */
+  /** Counters of RMPP transfers, over all agents. */
   readonly rmppCounters: RmppCounters = newRmppCounters();
-  /** @internal what RMPP transfers to this node hold at present */
+  /** @internal memory that RMPP transfers to this node use now */
   readonly rmppAllowance: RmppAllowance;
   private readonly services: AgentServices;
   private readonly methods = new MethodTable<Agent>();
   private readonly byHiTid = new Map<number, Agent>();
-  /** Registered, or not yet through with unregistering. */
+  /** Agents that are registered, or still unregistering. */
   private readonly agents = new Set<Agent>();
   private nextHiTid: number;
   private closed: Promise<void> | undefined;
 
-  /** @throws SpiError('EINVAL') for an option, or when the device has no QP1 for us */
+  /** @throws SpiError('EINVAL') for an option, or if the device does not give us its QP1 */
   constructor(
     private readonly dependencies: MadDependencies,
     options: MadOptions = {},
@@ -207,7 +209,7 @@ export class Mad implements MadModule {
     if (isOwned(options)) this.dependencies.device.share?.releaseClass(options.managementClass);
   }
 
-  /** 24 bits, cyclic: a late response of an agent long gone finds no agent. */
+  /** Allocates 24 bits, cyclically: a late response to a former agent must not match a new one. */
   private allocateHiTid(): number {
     do {
       this.nextHiTid = (this.nextHiTid + 1) & 0xffffff;
@@ -247,7 +249,10 @@ export class Mad implements MadModule {
     if (wantsAnswer(header, data)) this.answerUnsupported(data, header, source);
   }
 
-  /** Best effort: a flood of such requests takes no more than the room that is free on QP1. */
+  /**
+   * Answers a request that no agent takes. Such answers only use free room on QP1, in case of a
+   * flood.
+   */
   private answerUnsupported(request: Uint8Array, header: MadHeader, source: MadAddress): void {
     if (!this.port.hasRoom) return;
     const data = request.slice();
@@ -262,16 +267,16 @@ export class Mad implements MadModule {
   }
 }
 
-/** It takes requests, and those of its class have one owner. */
+/** True if the agent takes requests: those of its class have one owner. */
 function isOwned({ managementClass, methods }: MadAgentOptions): boolean {
   return methods.length > 0 && managementClass !== MadClass.CM;
 }
 
-// Which received MADs are taken at all, and which are answered although no agent takes them.
+// Received MADs that are handled at all, and those that are answered without an agent.
 
 /**
- * SMI classes are QP0's, and the CM asks nothing but ClassPortInfo (IBTA 13.5.1, 16.7.1). Which
- * version of a class exists is the business of its agents.
+ * True if a received MAD is handled at all: SMI classes belong to QP0, and the CM only asks for
+ * ClassPortInfo (IBTA 13.5.1, 16.7.1). Agents check the version of a class.
  */
 function isAcceptable(header: MadHeader): boolean {
   const { managementClass, method, attributeId } = header;
@@ -282,8 +287,8 @@ function isAcceptable(header: MadHeader): boolean {
 }
 
 /**
- * Get and Set are answered even where no agent takes them (IBTA 13.4.7); not so what only speaks of
- * an RMPP transfer that is none of ours.
+ * True if a request without an agent is answered: Get and Set are (IBTA 13.4.7), but not segments
+ * of an unknown RMPP transfer.
  */
 function wantsAnswer({ method, managementClass }: MadHeader, mad: Uint8Array): boolean {
   if (method !== MadMethod.GET && method !== MadMethod.SET) return false;

@@ -19,7 +19,7 @@ const MAX_CLASS_VERSION = 0x82;
 const METHODS = 128;
 const MAX_OUIS_PER_CLASS = 8;
 const RMPP_CLASSES = '0x03, 0x06, 0x10, 0x12, 0x30 to 0x4f';
-/** Responses need no registration: they are known by their transaction id. */
+/** Methods of requests. Responses need no registration: they are matched by transaction id. */
 const METHOD = integer(0, METHODS - 1);
 const OUI: Kind = integer(1, 0xffffff);
 const NO_OUI: Kind = kindOf(
@@ -35,7 +35,7 @@ const AGENT = {
 };
 
 export class MethodTable<Owner> {
-  /** Key is class version and class; then OUI (0 outside vendor range 2); then method. */
+  /** Owners, keyed by class version and class, then OUI (0 outside vendor range 2), then method. */
   private readonly classes = new Map<number, Map<number, Map<number, Owner>>>();
 
   /** @throws SpiError('EINVAL'): options that `add` would refuse */
@@ -54,7 +54,7 @@ export class MethodTable<Owner> {
     }
   }
 
-  /** @throws SpiError('EINVAL'): nothing is entered then */
+  /** Adds an owner. @throws SpiError('EINVAL'): then nothing is added */
   add(options: MadAgentOptions, owner: Owner): void {
     this.check(options);
     if (options.methods.length === 0) return;

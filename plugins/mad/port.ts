@@ -8,35 +8,35 @@ import type { Gid, WcStatus } from '../../core/spi/index.js';
 export interface PortAddress {
   readonly gid: Gid;
   readonly localGidIndex: number;
-  /** Number of a device's address handle; 0 where there is none. */
+  /** Number of a device's address handle; 0 for none. */
   readonly handle: number;
 }
 
 /** One datagram. */
 export interface WorkRequest {
-  /** 256 bytes; read when it is posted, which may be again after a flush. */
+  /** 256 bytes; read when the request is posted, which may be repeated after a flush. */
   readonly data: Uint8Array;
   readonly address: PortAddress;
   readonly qpn: number;
   readonly qkey: number;
-  /** Asked when it was flushed behind a failed one: false has it returned instead. */
+  /** Called after a flush behind a failed request; if false, the request is completed instead. */
   mayRepost(): boolean;
-  /** Called once, from the pump. */
+  /** Called once, by the pump. */
   onComplete(status: WcStatus): void;
 }
 
 export interface MadPort {
   readonly addresses: {
-    /** @throws SpiError when the GID cannot be reached */
+    /** @throws SpiError if the GID cannot be reached */
     acquire(gid: Gid, localGidIndex: number): PortAddress;
     release(address: PortAddress): void;
   };
-  /** False when it is lost: nothing is sent any more. */
+  /** False if the port is lost: nothing is sent any more. */
   readonly isOpen: boolean;
-  /** Room for a request that may as well be dropped: nothing waits for it. */
+  /** True if there is room for a request that may as well be dropped: it is not queued. */
   readonly hasRoom: boolean;
-  /** Posts a request, or keeps it until there is room. On a lost port it comes back flushed. */
+  /** Posts a request, or keeps it until there is room. On a lost port it is flushed. */
   post(request: WorkRequest): void;
-  /** Takes a request back that has not been posted yet; false when it must complete first. */
+  /** Withdraws a request that was not posted yet; false if it must complete first. */
   withdraw(request: WorkRequest): boolean;
 }

@@ -1,4 +1,4 @@
-/** For MAD modules of providers, whose agents are the operating system's. */
+/** Parts for MAD modules of providers whose agents are the operating system's. */
 export { Agent } from './agent.js';
 export { MethodTable } from './method-table.js';
 export type { MadPort, PortAddress, WorkRequest } from './port.js';

@@ -1,6 +1,6 @@
 /**
- * QP1 of a device as rings and buffers (IBTA 13.5.3.3): writes entries, reads completions. What the
- * entries are for is the port's business (gsi-port.ts).
+ * QP1 of a device as rings and buffers (IBTA 13.5.3.3): writes entries, reads completions. The port
+ * decides what the entries are for (gsi-port.ts).
  */
 import {
   Access,
@@ -34,15 +34,15 @@ export interface Qp1Options {
   readonly onEvent: (event: AsyncEventType) => void;
 }
 
-/** A completion; one object, filled anew by each `take`. */
+/** A completion: one object, which each `take` fills again. */
 export interface Qp1Completion {
   isReceive: boolean;
   status: WcStatus;
-  /** Index of the entry that has completed. */
+  /** Index of the completed entry. */
   index: number;
   byteLength: number;
   sourceQpn: number;
-  /** UDP; 0 where the device cannot tell. */
+  /** UDP source port; 0 if the device does not report it. */
   sourcePort: number;
 }
 
@@ -55,7 +55,7 @@ export interface Qp1Address {
 
 const SEND_SLOT_BYTES = MAD_BYTES;
 const RECEIVE_SLOT_BYTES = 320;
-/** Bytes of a receive that holds a MAD. */
+/** Bytes of a receive for one MAD. */
 export const RECEIVED_BYTES = GRH_LENGTH + MAD_BYTES;
 const SEND_COOKIE = 0;
 const RECEIVE_COOKIE = 1;
@@ -79,7 +79,7 @@ export class Qp1 {
     sourcePort: 0,
   };
 
-  /** @throws SpiError when the device refuses QP1 */
+  /** @throws SpiError if the device refuses QP1 */
   constructor(options: Qp1Options) {
     const { device, sendDepth, receiveDepth, onNotify, onEvent } = options;
     this.pd = device.createProtectionDomain();
@@ -106,7 +106,7 @@ export class Qp1 {
     return this.receiveRing.entries;
   }
 
-  /** The slot of a send entry: unique among those that are outstanding. */
+  /** The slot of a send entry: unique among outstanding entries. */
   slotOf(index: number): number {
     return index & this.qp.sendRing.mask;
   }
@@ -146,33 +146,33 @@ export class Qp1 {
     ring.producer = index + 1;
   }
 
-  /** GRH area and MAD of a receive that has completed; valid until it is written anew. */
+  /** GRH area and MAD of a completed receive; valid until it is posted again. */
   received(index: number): Uint8Array {
     const at = (index & this.receiveRing.mask) * RECEIVE_SLOT_BYTES;
     return this.receiveArena.subarray(at, at + RECEIVED_BYTES);
   }
 
-  /** @throws SpiError when the device is gone */
+  /** @throws SpiError if the device is gone */
   ringSends(): void {
     this.qp.ringSendDoorbell();
   }
 
-  /** @throws SpiError when the device is gone */
+  /** @throws SpiError if the device is gone */
   ringReceives(): void {
     this.qp.ringReceiveDoorbell();
   }
 
-  /** Completions that `take` will find. @throws SpiError('EIO') when the device is gone */
+  /** Number of completions that `take` will find. @throws SpiError('EIO') if the device is gone */
   poll(): number {
     return this.cq.poll();
   }
 
-  /** @throws SpiError when the device cannot arm */
+  /** @throws SpiError if the device cannot arm */
   arm(): void {
     this.cq.arm(false);
   }
 
-  /** Cookies tell sends from receives: a failed completion has no opcode. */
+  /** Takes a completion. Cookies tell sends from receives: a failed completion has no opcode. */
   take(): Readonly<Qp1Completion> {
     const { completion } = this;
     const { ring } = this.cq;
@@ -188,17 +188,17 @@ export class Qp1 {
     return completion;
   }
 
-  /** From SQE back to RTS. @throws SpiError */
+  /** Moves QP1 from SQE back to RTS. @throws SpiError */
   resume(): void {
     this.qp.modify({ state: QpState.RTS, currentState: QpState.SQE });
   }
 
-  /** To RESET: what is posted is forgotten; what has completed stays. @throws SpiError */
+  /** Moves QP1 to RESET: posted entries are dropped; completions stay. @throws SpiError */
   reset(): void {
     this.qp.modify({ state: QpState.RESET });
   }
 
-  /** From RESET to RTS, with all its receives. @throws SpiError */
+  /** Moves QP1 from RESET to RTS, with all its receives. @throws SpiError */
   start(): void {
     this.qp.modify({ state: QpState.INIT, pkeyIndex: 0, qkey: GSI_QKEY });
     for (let i = 0; i < this.receiveDepth; i++) this.writeReceive();
@@ -207,7 +207,7 @@ export class Qp1 {
     this.qp.modify({ state: QpState.RTS, sendPsn: 0 });
   }
 
-  /** To ERR: everything posted completes as flushed. @throws SpiError */
+  /** Moves QP1 to ERR: all posted entries complete as flushed. @throws SpiError */
   flush(): void {
     this.qp.modify({ state: QpState.ERR });
   }

@@ -1,7 +1,7 @@
 /**
  * ACK, STOP and ABORT (IBTA 13.6.2): MADs of 256 bytes that repeat the headers of the transfer.
- * Best effort: they take no more than the room that is free on QP1, since strangers can ask for
- * them, and one that is lost is asked for again.
+ * They are best effort and only use free room on QP1, since strangers can trigger them; a lost one
+ * is triggered again.
  */
 import { type Logger, MAD_BYTES, type MadAddress } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';
@@ -24,7 +24,7 @@ export class RmppControl {
     private readonly logger: Logger,
   ) {}
 
-  /** @param headers of the transfer as the peer sends them, RMPP header included */
+  /** @param headers of the transfer as received from the peer, RMPP header included */
   ack(headers: Uint8Array, peer: MadAddress, segmentNumber: number, newWindowLast: number): void {
     const data = towardsPeer(headers);
     this.post(data, peer, RMPP_TYPE.ACK, 0, segmentNumber, newWindowLast);
@@ -38,7 +38,7 @@ export class RmppControl {
     this.post(towardsPeer(headers), peer, RMPP_TYPE.ABORT, status, 0, 0);
   }
 
-  /** @param headers of a transfer of our own */
+  /** @param headers of a transfer sent by us */
   abortOwn(headers: Uint8Array, peer: MadAddress, status: number): void {
     const data = new Uint8Array(MAD_BYTES);
     data.set(headers);
@@ -70,7 +70,7 @@ export class RmppControl {
   }
 }
 
-/** The other direction of the exchange: the response bit is the other one. */
+/** Flips the response bit, for the other direction of the exchange. */
 function towardsPeer(headers: Uint8Array): Uint8Array {
   const data = new Uint8Array(MAD_BYTES);
   data.set(headers);

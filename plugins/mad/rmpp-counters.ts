@@ -2,11 +2,11 @@
 export interface RmppCounters {
   segmentsSent: number;
   segmentsResent: number;
-  /** DATA segments that were looked at, and those of them that told nothing new. */
+  /** DATA segments that were handled, and those of them that were repeated or invalid. */
   segmentsReceived: number;
   segmentsDropped: number;
   transfersReceived: number;
-  /** Transfers to us that ended by STOP, by ABORT from here, or after 40 seconds. */
+  /** Transfers to us that ended by STOP, by our ABORT, or after 40 seconds. */
   transfersRefused: number;
   /** Violations that were answered with ABORT. */
   violations: number;

@@ -6,17 +6,19 @@ import { assert, integer, optional } from '../../core/spi/checks/index.js';
 
 /** Integers from 1 on. */
 export interface RmppLimits {
-  /** Longest transfer that is received, in bytes of memory, up to 2^31 - 1; default 4 MiB. */
+  /** Longest transfer to receive, in bytes of memory, up to 2^31 - 1; default 4 MiB. */
   readonly maxTransferBytes: number;
   /** Bytes of memory for all transfers being received, up to 2^53 - 1; default 32 MiB. */
   readonly maxTotalBytes: number;
   /**
-   * Transfers that are being received at a time, in all and from one address, up to 65,536; default
-   * 256 and 32.
+   * Incoming transfers at a time, in total and from one address, up to 65,536; default 256 and 32.
    */
   readonly maxTransfers: number;
   readonly maxTransfersPerPeer: number;
-  /** Complete ones remembered for ten seconds, up to 2^20, the oldest go first; default 1024. */
+  /**
+   * Complete transfers to remember for ten seconds, up to 2^20; the oldest are dropped first;
+   * default 1024.
+   */
   readonly maxRemembered: number;
 }
 
@@ -39,9 +41,9 @@ export const DEFAULT_RMPP_LIMITS: RmppLimits = {
   maxRemembered: 1024,
 };
 
-/** A complete transfer. */
+/** A complete transfer that is remembered. */
 export interface Forgettable {
-  /** Ends its time early; it calls `unremember`. */
+  /** Forgets the transfer early; it calls `unremember`. */
   abandon(): void;
 }
 
@@ -53,7 +55,7 @@ export class RmppAllowance {
 
   constructor(readonly limits: RmppLimits) {}
 
-  /** Bytes of memory that transfers hold at present. */
+  /** Bytes of memory that transfers use now. */
   get bytesHeld(): number {
     return this.bytes;
   }
@@ -62,7 +64,9 @@ export class RmppAllowance {
     return this.transfers;
   }
 
-  /** @param total what the transfer would hold then */
+  /**
+   * Reserves memory; false if there is too little. @param total size of the whole transfer after it
+   */
   take(bytes: number, total: number): boolean {
     const { maxTransferBytes, maxTotalBytes } = this.limits;
     if (total > maxTransferBytes || this.bytes + bytes > maxTotalBytes) return false;
@@ -75,7 +79,7 @@ export class RmppAllowance {
     this.bytes -= bytes;
   }
 
-  /** A transfer from that address begins. */
+  /** Admits a new transfer from an address; false if there are too many. */
   admit(peer: string): boolean {
     const { maxTransfers, maxTransfersPerPeer } = this.limits;
     const ofPeer = this.byPeer.get(peer) ?? 0;
@@ -85,7 +89,7 @@ export class RmppAllowance {
     return true;
   }
 
-  /** It is over. */
+  /** Releases the place of a transfer that has ended. */
   dismiss(peer: string): void {
     const ofPeer = (this.byPeer.get(peer) ?? 0) - 1;
     assert(ofPeer >= 0, 'a transfer is over once', peer);
@@ -94,7 +98,7 @@ export class RmppAllowance {
     else this.byPeer.delete(peer);
   }
 
-  /** A complete transfer stays known for a while, unless too many do. */
+  /** Remembers a complete transfer for a while, unless there are too many. */
   remember(transfer: Forgettable): void {
     this.remembered.add(transfer);
     if (this.remembered.size <= this.limits.maxRemembered) return;

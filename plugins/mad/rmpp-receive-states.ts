@@ -1,46 +1,46 @@
 /**
- * The receiving side of an RMPP transfer as a table (IBTA 13.6.5; Linux ib_mad's rules). Events are
- * what a DATA segment turns out to be. A pair that has no row changes nothing.
+ * The receiving side of an RMPP transfer as a table (IBTA 13.6.5; Linux ib_mad's rules). Events
+ * classify DATA segments. A pair without a row changes nothing.
  */
 
 export type RmppReceiveState =
   | 'RECEIVING'
-  /** Handed over; a peer that has lost the last ACK sends again and gets another. */
+  /** Delivered. A peer that lost the last ACK repeats segments, and gets the ACK again. */
   | 'COMPLETE'
   | 'GONE';
 
 export type RmppReceiveEvent =
-  /** Kept, and there is nothing to say. */
+  /** Stored; no ACK is due. */
   | 'kept'
-  /** Kept, but one before it is missing; or it was the one that was missing. */
+  /** Stored; an earlier segment is missing, or this was the missing one. */
   | 'hole'
-  /** Kept: all that the window allows are here. */
+  /** Stored: all segments of the window have arrived. */
   | 'windowFull'
-  /** Kept: all are here. */
+  /** Stored: all segments have arrived. */
   | 'complete'
-  /** All up to it are here; or all are. */
+  /** All segments up to it have arrived, or all segments. */
   | 'repeated'
-  /** Its last flag, number and lengths contradict what came before. */
+  /** Its last flag, number and lengths contradict earlier segments. */
   | 'inconsistent'
-  /** There is no room for it. */
+  /** There is no memory for it. */
   | 'tooMuch'
-  /** The timer: 40 s since the first segment; 10 s since the last. */
+  /** The timer expired: 40 s since the first segment, or 10 s since the last. */
   | 'expired'
-  /** The sender gives up. */
+  /** The sender aborted. */
   | 'aborted'
-  /** The agent unregisters, or there is no room to remember it. */
+  /** The agent unregisters, or the transfer cannot be remembered. */
   | 'abandoned';
 
 export type RmppReceiveAction =
   | 'ack'
   | 'openWindow'
-  /** To tell repeated segments from a new transfer. */
+  /** Starts the time in which repeated segments are told from a new transfer. */
   | 'linger'
   | 'deliver'
-  /** Drops the bytes. */
+  /** Releases the memory. */
   | 'release'
   | 'stopTimer'
-  /** STOP and ABORT to the sender, with the code. */
+  /** Sends STOP or ABORT to the sender, with the code. */
   | 'stopNoResources'
   | 'abortInconsistent'
   | 'abortTooLong'

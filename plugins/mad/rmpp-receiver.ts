@@ -18,19 +18,19 @@ import {
 import { RMPP_DATA_LENGTH, RMPP_FLAG, RMPP_STATUS, type RmppHeader } from './wire/rmpp-header.js';
 
 /**
- * The bytes of an RMPP transfer that is being received. Memory grows with what has come, never with
- * what is announced, and all transfers of a module share one allowance (rmpp-limits.ts).
+ * Results of placing a segment. Memory for a transfer grows with the data received, never with the
+ * announced length, and all transfers of a module share one allowance (rmpp-limits.ts).
  */
 type Placing = 'placed' | 'duplicate' | 'inconsistent' | 'tooMuch';
 
 const FIRST_BYTES = 4096;
 
 export class Reassembly {
-  /** Segments 1 to this one are here. */
+  /** Segments 1 to this one have arrived. */
   inOrder = 0;
   private readonly dataBytes: number;
   private buffer: Uint8Array = new Uint8Array(0);
-  /** Segments beyond `inOrder` that are here. */
+  /** Segments after `inOrder` that have arrived. */
   private readonly ahead = new Set<number>();
   private lastSegment = Infinity;
   private lastLength = 0;
@@ -55,7 +55,7 @@ export class Reassembly {
   /**
    * Places a DATA segment.
    * @param number within the window
-   * @param payloadLength as its RMPP header says: 0 where nothing is announced
+   * @param payloadLength from its RMPP header: 0 if nothing is announced
    */
   place(mad: Uint8Array, number: number, isLast: boolean, payloadLength: number): Placing {
     if (number <= this.inOrder || this.ahead.has(number)) return 'duplicate';
@@ -75,7 +75,7 @@ export class Reassembly {
     return 'placed';
   }
 
-  /** All of it, once complete: the first segment's headers, then the data. */
+  /** The whole transfer, once complete: the first segment's headers, then the data. */
   get bytes(): Uint8Array {
     const pad = RMPP_DATA_LENGTH - this.lastLength;
     return this.buffer.subarray(0, this.headerBytes + this.inOrder * this.dataBytes - pad);
@@ -114,9 +114,9 @@ export class Reassembly {
   }
 }
 
-/** From the first segment to the last. */
+/** Longest time from the first segment to the last. */
 const TOTAL_US = 40_000_000;
-/** A complete transfer is known for that long. */
+/** Time for which a complete transfer is remembered. */
 const LINGER_US = 10_000_000;
 
 export interface RmppReceiverServices {
@@ -133,9 +133,9 @@ export interface RmppReceiverInit {
   /** Headers of the first segment, RMPP header included. */
   readonly headers: Uint8Array;
   readonly peer: MadAddress;
-  /** The whole of it, valid during the call. */
+  /** Receives the whole MAD, valid during the call. */
   readonly deliver: (data: Uint8Array) => void;
-  /** No longer receiving; and not known any more. */
+  /** The transfer is not receiving any more (onEnd), or not remembered any more (forget). */
   readonly onEnd: () => void;
   readonly forget: () => void;
 }
@@ -166,7 +166,7 @@ export class RmppReceiver implements Forgettable {
     return this.state === 'COMPLETE';
   }
 
-  /** A DATA segment of this transfer; true when it has brought something new. */
+  /** Handles a DATA segment of this transfer; true if it was new. */
   receive(mad: Uint8Array, header: RmppHeader): boolean {
     const event = this.classify(mad, header);
     if (event === undefined || event === 'repeated') this.services.counters.segmentsDropped++;

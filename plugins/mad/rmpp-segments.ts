@@ -13,7 +13,7 @@ import {
   emitRmppHeader,
 } from './wire/rmpp-header.js';
 
-/** Longest MAD that is sent in segments: 64 MiB. */
+/** Longest MAD to send in segments: 64 MiB. */
 export const MAX_RMPP_BYTES = 1 << 26;
 
 export class Segmentation {

@@ -1,48 +1,48 @@
 /**
- * The sending side of an RMPP transfer as a table (IBTA 13.6.4; Linux ib_mad's rules). Segments go
- * out as far as the window allows; then an ACK must come. A pair that has no row changes nothing.
+ * The sending side of an RMPP transfer as a table (IBTA 13.6.4; Linux ib_mad's rules). Segments are
+ * sent up to the window; then an ACK is due. A pair without a row changes nothing.
  */
 
 export type RmppSendState =
   /** Segments of the window are on the port. */
   | 'SENDING'
-  /** All that the window allows is sent: the ACK timer runs. */
+  /** All segments of the window are sent; the ACK timer runs. */
   | 'AWAITING_ACK'
-  /** Decided; some of its work requests are still on the port. */
+  /** The result is decided; some work requests are still on the port. */
   | 'ENDING'
   | 'ENDED';
 
 export type RmppSendEvent =
-  /** A segment has left and another may; or none may until an ACK comes. */
+  /** A segment was sent, and another may be (segmentSent) or needs an ACK first (windowSent). */
   | 'segmentSent'
   | 'windowSent'
-  /** An ACK in the middle; of everything. */
+  /** An ACK of some segments, or of all. */
   | 'acked'
   | 'ackedAll'
-  /** The ACK timer: too early to count as a retry; with, and without, retries left. */
+  /** The ACK timer expired: too early for a retry (probe), with retries left, or without. */
   | 'probe'
   | 'retry'
   | 'exhausted'
-  /** The peer has sent STOP or ABORT; or an ACK that makes no sense. */
+  /** The peer has sent STOP or ABORT, or an invalid ACK (refused). */
   | 'abortedByPeer'
   | 'refused'
-  /** A work request has failed, or was flushed for good. */
+  /** A work request failed, or was flushed for good. */
   | 'failed'
-  /** The transfer is not wanted any more; and the peer is to know. */
+  /** The transfer is not wanted any more (stop); the peer is to be told, too (cancel). */
   | 'stop'
   | 'cancel'
   /** The last work request has completed. */
   | 'drained';
 
 export type RmppSendAction =
-  /** Posts what the window allows. */
+  /** Posts the segments that the window allows. */
   | 'sendMore'
-  /** Sends the oldest and the newest segment without ACK again; all segments without ACK. */
+  /** Resends the oldest and the newest segment without an ACK (resendEnds), or all of them. */
   | 'resendEnds'
   | 'resendWindow'
   | 'startTimer'
   | 'stopTimer'
-  /** Has the retries, and the time until one is spent, begin anew. */
+  /** Resets the retries, and the time until one is spent. */
   | 'reloadRetries'
   | 'spendRetry'
   /** Sets the result that the transfer reports. */
@@ -51,12 +51,14 @@ export type RmppSendAction =
   | 'resultAborted'
   | 'resultFailed'
   | 'resultWithdrawn'
-  /** Takes what waits for room on QP1 back. */
+  /** Withdraws requests that wait for room on QP1. */
   | 'withdraw'
-  /** Tells the peer that no more comes: too many retries; no reason given. */
+  /** Tells the peer that the transfer is aborted: too many retries, or no reason given. */
   | 'abortTooManyRetries'
   | 'abortUnspecified'
-  /** An ACK of segment 0 turns the direction: the response may begin ("double-sided"). */
+  /**
+   * Sends an ACK of segment 0, which turns the direction: the response may begin ("double-sided").
+   */
   | 'turn'
   | 'report';
 
@@ -98,11 +100,11 @@ export const RMPP_SEND_TABLE: Readonly<Record<RmppSendState, Row>> = {
   ENDING: {
     drained: row('ENDED', 'report'),
     ackedAll: row('ENDING', 'turn'),
-    // The peer has it all: what is known of its end counts, not what is asked for now.
+    // The peer has everything: the known result counts, not a later stop.
     stop: row('ENDING', 'withdraw'),
     cancel: row('ENDING', 'withdraw'),
   },
-  // The peer has not heard us turn: it repeats its last ACK.
+  // The peer missed our turning ACK: it repeats its last ACK.
   ENDED: {
     ackedAll: row('ENDED', 'turn'),
   },

@@ -2,9 +2,9 @@
  * The sending side of an RMPP transfer: runs the rows of rmpp-send-states.ts.
  *
  * The ACK timer is the kernel's (the timeout of the send, 2 s at most), and only it costs retries.
- * Two things recover sooner, and look to any receiver like an impatient sender: the oldest segment
- * without ACK goes out again when an ACK shows that it is missing; and, with the newest, after a
- * few round trips of silence.
+ * Two rules recover sooner, and look to any receiver like an impatient sender. The oldest segment
+ * without an ACK is resent when an ACK shows that it is missing. After a few round trips of
+ * silence, it is resent together with the newest.
  */
 import {
   type Clock,
@@ -35,7 +35,7 @@ import type {
 import type { MadHeader } from '../../core/spi/modules/mad-header.js';
 import { RMPP_STATUS } from './wire/rmpp-header.js';
 
-/** Segments on the port at a time: others want their share of QP1. */
+/** Segments on the port at a time: other sends need their share of QP1. */
 const MAX_IN_FLIGHT = 16;
 const MAX_ACK_TIMEOUT_US = 2_000_000;
 const FIRST_PROBE_US = 100_000;
@@ -56,13 +56,15 @@ export interface RmppSenderInit {
   readonly header: MadHeader;
   readonly peer: MadAddress;
   readonly destination: Destination;
-  /** The segment up to which may be sent before the first ACK. */
+  /** The last segment that may be sent before the first ACK. */
   readonly firstWindow: number;
   /** Response timeout of the send: 0 when no response is expected. */
   readonly timeoutUs: number;
   readonly retries: number;
   readonly onTransmitted: OnTransmitted;
-  /** From now on it wants to see what the peer says; until its send is reported. */
+  /**
+   * Called when it begins to handle MADs from the peer, which it does until its send is reported.
+   */
   readonly onStart: (sender: RmppSender) => void;
   readonly onReported: () => void;
 }
@@ -74,10 +76,10 @@ export class RmppSender implements Transmission {
   private state: RmppSendState = 'SENDING';
   private windowLast: number;
   private lastAcked = 0;
-  /** The next segment to go out, and the highest that ever did. */
+  /** The next segment to send, and the highest one sent so far. */
   private next = 1;
   private highest = 0;
-  /** Segments to go out again first, and the last one that an ACK has shown to be missing. */
+  /** Segments to resend first, and the last one that an ACK has shown to be missing. */
   private readonly again: number[] = [];
   private shownMissing = 0;
   private readonly idle: Segment[] = [];
@@ -88,7 +90,7 @@ export class RmppSender implements Transmission {
   private rmppStatus = 0;
   /** The status to abort with, until the abort is decided. */
   private abortStatus = 0;
-  /** The MAD that has acknowledged everything, while a response is expected. */
+  /** The ACK of the last segment, while a response is expected. */
   private lastAck: Uint8Array | undefined;
   private readonly ackTimeoutUs: number;
   private retriesLeft: number;
@@ -96,7 +98,10 @@ export class RmppSender implements Transmission {
   private probeUs = FIRST_PROBE_US;
   private waitingSinceUs = 0;
   private roundTripUs = 0;
-  /** No ACK up to this segment tells a round trip: one has, or some went out more than once. */
+  /**
+   * ACKs up to this segment give no round-trip time: it is measured already, or segments were
+   * resent.
+   */
   private timedUpTo = 0;
   private readonly timer = new Timer((nowUs) => this.onTimer(nowUs));
 
@@ -129,9 +134,9 @@ export class RmppSender implements Transmission {
   }
 
   /**
-   * An ACK with status 0.
-   * @param mad as it came
-   * @returns the status of the ABORT that it deserves, 0 for none
+   * Handles an ACK with status 0.
+   * @param mad the ACK as received
+   * @returns the status of the ABORT to answer with, 0 for none
    */
   acknowledge(mad: Uint8Array, segmentNumber: number, newWindowLast: number): number {
     const { count } = this.segments;
@@ -157,20 +162,20 @@ export class RmppSender implements Transmission {
     return 0;
   }
 
-  /** Ends it by a violation of the protocol: `status` is for the peer's ABORT, and the report. */
+  /** Aborts the transfer for a violation: `status` goes into the ABORT and the report. */
   refuse(status: number): number {
     this.abortStatus = status;
     this.dispatch('refused');
     return status;
   }
 
-  /** STOP or ABORT with a legal status. */
+  /** Handles STOP or ABORT with a legal status. */
   abortedByPeer(status: number): void {
     this.abortStatus = status;
     this.dispatch('abortedByPeer');
   }
 
-  /** A segment has completed. */
+  /** Handles the completion of a segment. */
   onSegment(segment: Segment, status: WcStatus): void {
     this.inFlight.delete(segment);
     this.idle.push(segment);
@@ -209,11 +214,11 @@ export class RmppSender implements Transmission {
       this.probeUs *= 2;
       this.dispatch('probe');
     } else if (this.retriesLeft > 0) this.dispatch('retry');
-    // That reports the send, and a timer may expire inside a call of the consumer's (`progress`).
+    // Giving up reports the send, but a timer may expire inside a consumer's call (`progress`).
     else this.services.scheduler.defer(() => this.giveUp());
   }
 
-  /** Unless an ACK has brought it on meanwhile. */
+  /** Gives up, unless an ACK has made progress meanwhile. */
   private giveUp(): void {
     if (!this.timer.active) this.dispatch('exhausted');
   }
@@ -233,7 +238,7 @@ export class RmppSender implements Transmission {
   private readonly actions: Readonly<Record<RmppSendAction, () => void>> = {
     sendMore: () => this.sendMore(),
     resendEnds: () => {
-      // Where the window is closed, the newest once more: its ACK tells of the window.
+      // If the window is closed, resend the newest: its ACK states the window.
       const newest = this.next - 1;
       this.again.push(Math.min(this.lastAcked + 1, newest), newest);
       this.sendMore();
@@ -289,13 +294,13 @@ export class RmppSender implements Transmission {
     if (this.inFlight.size === 0) this.dispatch('windowSent');
   }
 
-  /** Karn's rule: of what is under way by now, an ACK may answer the first or the second. */
+  /** Applies Karn's rule: after a resend, an ACK of a segment in flight may answer either copy. */
   private noteResent(): void {
     this.services.counters.segmentsResent++;
     this.timedUpTo = this.highest;
   }
 
-  /** The segment that goes out next, 0 when none may. */
+  /** The segment to send next, 0 if none may be sent. */
   private takeNext(): number {
     const oldest = Math.min(this.lastAcked + 1, this.windowLast);
     for (let number = this.again.shift(); number !== undefined; number = this.again.shift()) {
@@ -352,7 +357,7 @@ export class RmppSender implements Transmission {
   }
 }
 
-/** The work request of one segment; used again for another when it has completed. */
+/** The work request of one segment; reused for another one when it has completed. */
 class Segment implements WorkRequest {
   readonly data = new Uint8Array(MAD_BYTES);
   number = 0;

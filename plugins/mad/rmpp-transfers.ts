@@ -1,6 +1,6 @@
 /**
- * The RMPP transfers of an agent, both ways: finds the one that a MAD belongs to, and answers what
- * belongs to none (IBTA 13.6; Linux ib_mad's rules).
+ * The RMPP transfers of an agent, both ways: finds the one that a MAD belongs to, and answers MADs
+ * of unknown transfers (IBTA 13.6; Linux ib_mad's rules).
  */
 import type { Clock, Logger, MadAddress, Scheduler, Timers } from '../../core/spi/index.js';
 import type { MadPort } from './port.js';
@@ -36,13 +36,13 @@ export interface RmppServices {
   readonly window: number;
 }
 
-/** The agent. */
+/** The agent as its transfers see it. */
 export interface RmppHost extends TransmissionOwner {
   /** True if the MAD is a request, or the response to a request that waits for it. */
   expects(header: MadHeader, source: MadAddress): boolean;
-  /** A part of it has come. */
+  /** A part of the MAD has arrived. */
   noteArriving(header: MadHeader, source: MadAddress): void;
-  /** A whole MAD; the header is its first segment's. */
+  /** The whole MAD has arrived; the header is its first segment's. */
   takeTransfer(data: Uint8Array, header: MadHeader, source: MadAddress): void;
 }
 
@@ -89,7 +89,7 @@ export class RmppTransfers {
     return this.receives.get(receiveKey(header, requestMethod, peer))?.replyWindow ?? 1;
   }
 
-  /** A MAD with the RMPP flag "active". */
+  /** Handles a MAD with the RMPP flag "active". */
   receive(mad: Uint8Array, header: MadHeader, source: MadAddress): void {
     const rmpp = parseRmppHeader(mad);
     if (!rmpp) return;
@@ -102,7 +102,7 @@ export class RmppTransfers {
     else this.violate(mad, header, source, RMPP_STATUS.BAD_TYPE);
   }
 
-  /** Drops what is being received and what is remembered, without calling back. */
+  /** Drops incoming and remembered transfers, without callbacks. */
   abandonReceives(): void {
     for (const receiver of [...this.receives.values()]) receiver.abandon();
   }
@@ -122,7 +122,7 @@ export class RmppTransfers {
     }
   }
 
-  /** A new transfer, if there is room and anybody to have it. */
+  /** Begins a new incoming transfer, if there is room and the agent expects it. */
   private begin(
     key: string,
     mad: Uint8Array,
@@ -167,7 +167,9 @@ export class RmppTransfers {
     }
   }
 
-  /** The peer has had the last ACK of its request, and waits for our response. */
+  /**
+   * Handles the turning ACK: the peer has the last ACK of its request, and waits for our response.
+   */
   private onTurn(header: MadHeader, newWindowLast: number, source: MadAddress): void {
     const receiver = this.receives.get(receiveKey(header, header.method, source));
     if (receiver?.isComplete) receiver.replyWindow = newWindowLast;
@@ -186,13 +188,13 @@ export class RmppTransfers {
     } else this.end(header, status, source);
   }
 
-  /** The peer ends a transfer: one that it receives, or one that it sends. */
+  /** Handles the end of a transfer by the peer, whether it receives or sends it. */
   private end(header: MadHeader, status: number, source: MadAddress): void {
     this.sends.get(ackKey(header, source))?.abortedByPeer(status);
     this.receives.get(receiveKey(header, header.method, source))?.abort();
   }
 
-  /** Ends the transfer that it may be about, ours to the peer, and says why. */
+  /** Ends the transfer that a violation belongs to, if it is ours, and tells the peer why. */
   private violate(mad: Uint8Array, header: MadHeader, source: MadAddress, status: number): void {
     this.sends.get(ackKey(header, source))?.refuse(status);
     this.answerWithAbort(mad, header, source, status);
@@ -218,7 +220,7 @@ function transactionOf(header: MadHeader, peer: MadAddress): string {
   return `${transactionIdHi}:${transactionIdLo}:${managementClass}:${peer.gid.join('.')}`;
 }
 
-/** A transfer of ours, by its own method; and by the method of what the peer says to it. */
+/** Key of an outgoing transfer: by its own method, or by the method of the peer's MADs about it. */
 function sendKey(header: MadHeader, peer: MadAddress): string {
   return `${transactionOf(header, peer)}:${header.method & METHOD_RESPONSE_BIT}`;
 }
@@ -227,7 +229,7 @@ function ackKey(header: MadHeader, peer: MadAddress): string {
   return `${transactionOf(header, peer)}:${~header.method & METHOD_RESPONSE_BIT}`;
 }
 
-/** A transfer of the peer's. */
+/** Key of an incoming transfer. */
 function receiveKey(header: MadHeader, method: number, peer: MadAddress): string {
   return `${transactionOf(header, peer)}:${header.classVersion}:${method}:${peer.qpn}`;
 }

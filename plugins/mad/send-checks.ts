@@ -13,9 +13,9 @@ import {
 import { isRmppActive } from './wire/rmpp-header.js';
 
 export interface CheckedSend {
-  /** Undefined where the base version is not 1: then nothing is expected back. */
+  /** Undefined if the base version is not 1: then no response is expected. */
   readonly header: MadHeader | undefined;
-  /** Present when it goes as an RMPP transfer. */
+  /** Set if the MAD is sent as an RMPP transfer. */
   readonly transferHeader: MadHeader | undefined;
 }
 

@@ -1,10 +1,9 @@
 /**
- * The life of a posted MAD as a table: what the openib discussion of 4 October 2004 calls the
- * agent's list. Its transmission is one work request on the port, or an RMPP transfer of many
- * (rmpp-send-states.ts); here it only matters when nothing of it is on the port any more.
+ * The life of a posted MAD as a table; the openib discussion of 4 October 2004 calls it the agent's
+ * list. Its transmission is one work request on the port, or an RMPP transfer of many
+ * (rmpp-send-states.ts); here only its end matters, when it has no requests on the port any more.
  *
- * A row says what is done, in this order, and where the send goes. A pair that has no row changes
- * nothing.
+ * A row lists the actions in order, and the next state. A pair without a row changes nothing.
  */
 
 export type SendState =
@@ -18,24 +17,30 @@ export type SendState =
   | 'ANSWERED'
   /** Cancelled in transmission: QP1 still reads its bytes. */
   | 'CANCELLED'
-  /** Ended off the port; its report is the scheduler's next task. */
+  /** Ended outside the port; the report is the scheduler's next task. */
   | 'RETURNING'
   /** Reported. */
   | 'DONE';
 
 export type SendEvent =
-  /** The transmission has ended: well; or by a failed or for good flushed work request. */
+  /**
+   * The transmission has ended: with success, or with a work request that failed or was flushed for
+   * good.
+   */
   | 'sent'
   | 'failed'
   /** The matching response has arrived. */
   | 'response'
-  /** The wait is over: parts of the response have come; or else with, or without, retries left. */
+  /**
+   * The timeout: extended because parts of the response have arrived, or with or without retries
+   * left.
+   */
   | 'arriving'
   | 'retry'
   | 'exhausted'
-  /** The client cancels, or unregisters; or QP1 is gone. */
+  /** The client cancels or unregisters, or QP1 is gone. */
   | 'cancel'
-  /** Stopped in transmission with nothing of it on QP1. */
+  /** Stopped in transmission with no requests on QP1. */
   | 'withdrawn'
   /** The scheduler's task runs. */
   | 'returned';
@@ -44,7 +49,7 @@ export type SendAction =
   | 'transmit'
   | 'startTimer'
   | 'stopTimer'
-  /** Calls the receive handler: always ahead of the report. */
+  /** Calls the receive handler: always before the report. */
   | 'deliver'
   /** Sets the status of `report`, unless an earlier action has set it. */
   | 'statusSuccess'
@@ -53,7 +58,7 @@ export type SendAction =
   | 'statusFlushed'
   /** Has the scheduler raise `returned`: no handler runs inside the caller's stack. */
   | 'deferReport'
-  /** Calls the send handler and drops what the send holds. */
+  /** Calls the send handler and releases the send's resources. */
   | 'report';
 
 export interface SendRow {
@@ -84,7 +89,7 @@ export const SEND_TABLE: Table = {
     exhausted: row('RETURNING', 'statusTimeout', 'deferReport'),
     cancel: row('RETURNING', 'stopTimer', 'statusFlushed', 'deferReport'),
   },
-  // The answer is here, so the request arrived: its completion, a failed one too, ends it well.
+  // The response is here, so the request arrived: even a failed completion counts as success.
   ANSWERED: {
     sent: row('DONE', 'report'),
     failed: row('DONE', 'report'),

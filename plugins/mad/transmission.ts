@@ -6,17 +6,17 @@ import { type MadAddress, WcStatus } from '../../core/spi/index.js';
 import type { MadPort, PortAddress, WorkRequest } from './port.js';
 
 export interface Transmission {
-  /** Puts work on the port; `onTransmitted` follows once. */
+  /** Posts work requests; `onTransmitted` follows once. */
   start(): void;
   /**
-   * No more work for the port, and what waits for room there is taken back. `onTransmitted` follows
-   * when nothing of it is on QP1, which may be at once.
-   * @param tellPeer whether a peer that has got a part of it is to know
+   * Posts no more requests, and withdraws those that wait for room. `onTransmitted` follows when
+   * none is on QP1, possibly immediately.
+   * @param tellPeer true to tell a peer that has received a part of it
    */
   stop(tellPeer: boolean): void;
-  /** Its send is reported. */
+  /** The send was reported. */
   forget(): void;
-  /** False when starting it again is of no use. */
+  /** False if starting it again is of no use. */
   readonly isRepeatable: boolean;
 }
 
@@ -31,8 +31,8 @@ export interface TransmissionOwner {
 export type TransmissionEnd = 'sent' | 'failed' | 'withdrawn';
 
 /**
- * Nothing of the transmission is on the port any more.
- * @param rmppStatus why the peer, or we, have broken an RMPP transfer off; 0 otherwise
+ * The transmission has no requests on the port any more.
+ * @param rmppStatus status of the STOP or ABORT that ended an RMPP transfer; 0 otherwise
  */
 export type OnTransmitted = (end: TransmissionEnd, status: WcStatus, rmppStatus: number) => void;
 
@@ -90,9 +90,9 @@ export class SingleMad implements Transmission, WorkRequest {
 }
 
 /**
- * A MAD that answers what a stranger has sent: nothing waits for its end. Callers look for room on
- * QP1 before they make it, as strangers can ask for any number of them.
- * @throws SpiError when the peer cannot be reached
+ * Sends an answer to a MAD from any peer. Its end is not reported. Callers check for room on QP1
+ * first, because strangers can trigger any number of answers.
+ * @throws SpiError if the peer cannot be reached
  */
 export function postAnswer(
   port: MadPort,

@@ -22,7 +22,7 @@ export class DomainHold implements XrcDomain {
   private readonly initiators = new Set<Destroyable>();
   private open = true;
 
-  /** @param onClose its consumer forgets it */
+  /** @param onClose is called when the handle is closed, so that its consumer is forgotten */
   constructor(
     private readonly domain: SharedDomain,
     private readonly consumer: XrcConsumer,
@@ -102,20 +102,20 @@ export class DomainHold implements XrcDomain {
     this.domain.leave(this.consumer);
   }
 
-  /** The consumer's end: what is its own goes first. */
+  /** Releases the handle: the consumer's own objects first. */
   release(): void {
     for (const object of [...this.initiators, ...this.queues]) object.destroy();
     this.close();
   }
 
-  /** @throws SpiError('EINVAL') the hold has been given up */
+  /** @throws SpiError('EINVAL') the handle is closed */
   private get live(): SharedDomain {
     if (!this.open) throw new SpiError('EINVAL', 'this hold on the domain has been given up');
     return this.domain;
   }
 }
 
-/** Counts an object until it is destroyed, by whatever. */
+/** Counts an object until it is destroyed, however that happens. */
 function counted<T extends Destroyable>(object: T, among: Set<Destroyable>): T {
   among.add(object);
   onDestroy(object, () => among.delete(object));

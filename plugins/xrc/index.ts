@@ -1,4 +1,4 @@
-/** The XRC module as a plugin, and its class for devices that are put together by hand. */
+/** The XRC module as a plugin, and its class for devices that are assembled by hand. */
 import { DEVICE, LOGGER, definePlugin } from '../../core/spi/index.js';
 import { Xrc } from './xrc.js';
 

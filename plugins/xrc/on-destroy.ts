@@ -3,9 +3,9 @@ export interface Destroyable {
 }
 
 /**
- * Tells when an object of the device has been destroyed, by whatever; once, and the device hears
- * of it once, although what is told may destroy it in turn. It stays the device's own
- * object: a wrapper would stand in the data path.
+ * Calls `then` once, when an object of the device has been destroyed, however that happens. The
+ * device sees one destroy, although `then` may call it again. The object is not wrapped: a wrapper
+ * would slow down the data path.
  */
 export function onDestroy(object: Destroyable, then: () => void): void {
   const destroy = object.destroy.bind(object);

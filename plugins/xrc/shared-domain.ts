@@ -1,7 +1,7 @@
 /**
- * A domain as its consumers share it: the device's part, the targets, and what holds it. Targets
- * need a protection domain and a completion queue only because every queue pair has them; the
- * domain has one of each, in which nothing ever appears.
+ * A domain that consumers share: the device's domain, its targets, and the consumers' handles.
+ * Targets need a protection domain and a completion queue only because every queue pair has them;
+ * the domain has one of each, which stay unused.
  */
 import { show } from '../../core/spi/checks/index.js';
 import {
@@ -31,12 +31,12 @@ const EVERY_ACCESS =
 
 export class SharedDomain {
   private readonly targets = new Map<number, Target>();
-  /** Holds of each consumer. */
+  /** Number of handles of each consumer. */
   private readonly holds = new Map<XrcConsumer, number>();
   private pd: ProtectionDomain | undefined;
   private cq: CompletionQueue | undefined;
 
-  /** @param onEnd its last hold has been given up */
+  /** @param onEnd is called when the last handle is closed */
   constructor(
     readonly key: string | undefined,
     readonly handle: XrcDomainHandle,
@@ -53,7 +53,10 @@ export class SharedDomain {
     this.holds.set(consumer, (this.holds.get(consumer) ?? 0) + 1);
   }
 
-  /** The consumer's last hold unregisters it everywhere; the domain's last one ends the domain. */
+  /**
+   * Closes a handle. With a consumer's last one it is unregistered everywhere; the last of all
+   * destroys the domain.
+   */
   leave(consumer: XrcConsumer): void {
     const left = (this.holds.get(consumer) ?? 1) - 1;
     if (left > 0) {
@@ -67,13 +70,13 @@ export class SharedDomain {
     if (this.holds.size === 0) this.end();
   }
 
-  /** @throws SpiError of the table, or of the device: then nothing is left of it */
+  /** @throws SpiError of the table, or of the device: then nothing is created */
   createTarget(consumer: XrcConsumer, init: XrcTargetInit): Target {
     const plan = planTarget(init.attributes);
     return this.newTarget(consumer, init, plan.init, plan.rtr);
   }
 
-  /** A target in INIT. */
+  /** Creates a target in INIT. */
   prepareTarget(consumer: XrcConsumer, init: XrcPreparedTargetInit): Target {
     const { accessFlags = EVERY_ACCESS, pkeyIndex = 0, portNumber } = init.attributes ?? {};
     return this.newTarget(consumer, init, {
@@ -84,7 +87,7 @@ export class SharedDomain {
     });
   }
 
-  /** @throws SpiError('EINVAL') there is none of that number */
+  /** @throws SpiError('EINVAL') no target has that number */
   target(qpn: number): Target {
     const target = this.targets.get(qpn);
     if (target) return target;
@@ -104,7 +107,7 @@ export class SharedDomain {
     return target;
   }
 
-  /** Does something with a target, also with one of another process that is not registered here. */
+  /** Calls `action` with a target, including one of another process that is not registered here. */
   with<T>(qpn: number, action: (qp: QueuePair) => T): T {
     const { handle } = this;
     if (this.targets.has(qpn) || !handle.openTarget) return action(this.target(qpn).qp);
@@ -162,7 +165,7 @@ export class SharedDomain {
       pd: this.pd,
       sendCq: this.cq,
       receiveCq: this.cq,
-      // No consumer's: what its peers send completes with the SRQ that they name.
+      // No consumer's: messages of its peers complete on the SRQ that they name.
       context: 0,
       onEvent,
       xrcDomain: this.handle,

@@ -131,7 +131,7 @@ export interface TargetPlan {
 }
 
 /**
- * The two transitions of a new target.
+ * Plans the two transitions of a new target.
  * @throws SpiError('EINVAL') that names the attribute, the transition and the mask
  */
 export function planTarget(given: XrcTargetAttributes): TargetPlan {

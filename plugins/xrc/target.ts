@@ -1,6 +1,6 @@
 /**
- * A target QP: it belongs to its domain, and lives as long as a consumer is registered, or as long
- * as the domain when the domain owns it (openib-general, December 2007; linux-rdma, April 2010).
+ * A target QP. It belongs to its domain and exists as long as a consumer is registered, or as long
+ * as the domain if the domain owns it (openib-general, December 2007; linux-rdma, April 2010).
  */
 import {
   AsyncEventType,
@@ -13,9 +13,12 @@ import {
   type XrcTargetOwner,
 } from '../../core/spi/index.js';
 
-/** Telling every consumer of a target, once: a handler may register, unregister or throw. */
+/**
+ * Delivers events to every consumer of a target, once each: a handler may register, unregister or
+ * throw.
+ */
 class ConsumerEvents {
-  /** In the order in which they registered. */
+  /** Handlers in the order of registration. */
   private readonly handlers = new Map<XrcConsumer, QueuePairEventHandler>();
 
   constructor(private readonly logger: Logger) {}
@@ -41,8 +44,8 @@ class ConsumerEvents {
   }
 
   /**
-   * Each consumer that is registered now hears of it once, unless another one's handler has
-   * unregistered it by the time that it is its turn. None registered: the log hears of it.
+   * Delivers an event once to each consumer that is registered now, unless another handler
+   * unregisters it first. Without consumers the event is logged.
    */
   deliver(event: AsyncEventType, qpn: number): void {
     if (this.handlers.size === 0) {
@@ -67,7 +70,7 @@ export class Target {
   private readonly consumers: ConsumerEvents;
   private ended = false;
 
-  /** @param onEnd the domain forgets it */
+  /** @param onEnd is called so that the domain forgets the target */
   constructor(
     readonly qp: QueuePair,
     private readonly owner: XrcTargetOwner,
@@ -85,14 +88,13 @@ export class Target {
     return this.consumers.has(consumer);
   }
 
-  /** Registering twice is once. */
+  /** Registers a consumer; a second call has no effect. */
   register(consumer: XrcConsumer, onEvent: QueuePairEventHandler): void {
     this.consumers.set(consumer, onEvent);
   }
 
   /**
-   * Unregistering is destroying: the last consumer ends the QP.
-   * @throws SpiError('EINVAL') not registered
+   * Unregisters a consumer; the last one destroys the QP. @throws SpiError('EINVAL') not registered
    */
   unregister(consumer: XrcConsumer): void {
     if (!this.consumers.delete(consumer)) {
@@ -101,7 +103,7 @@ export class Target {
     if (this.consumers.size === 0 && this.owner === 'consumer') this.end();
   }
 
-  /** The QP goes, whatever is registered. */
+  /** Destroys the QP, whoever is registered. */
   end(): void {
     if (this.ended) return;
     this.ended = true;
@@ -110,7 +112,7 @@ export class Target {
     this.qp.destroy();
   }
 
-  /** An event of the QP; a late one of a QP that is no more concerns nothing. */
+  /** Delivers an event of the QP; a late one, after its destruction, is dropped. */
   deliver(event: AsyncEventType): void {
     if (!this.ended) this.consumers.deliver(event, this.qpn);
   }

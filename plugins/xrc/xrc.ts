@@ -1,7 +1,7 @@
 /**
- * The XRC module: domains of one device by key, and what each consumer holds of them. Counting and
- * sharing are here, not in the provider. Everything that crosses from one consumer to another is a
- * key, a number or an event, so that a registry in another process could stand in this one's place.
+ * The XRC module: domains of one device by key, and the handles of each consumer. Reference
+ * counting and sharing are here, not in the provider. Consumers only exchange keys, numbers and
+ * events, so that a registry in another process could take this one's place.
  */
 import { show } from '../../core/spi/checks/index.js';
 import {
@@ -28,7 +28,7 @@ const MODES: readonly unknown[] = ['create', 'exclusive', 'existing'];
 export class Xrc implements XrcModule {
   private readonly byKey = new Map<string, SharedDomain>();
   private readonly holds = new Map<XrcConsumer, Set<DomainHold>>();
-  /** By key: domains that their device opens just now. */
+  /** Domains that their device is opening now, by key. */
   private readonly opening = new Map<string, Promise<void>>();
   private closed = false;
 

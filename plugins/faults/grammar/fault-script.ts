@@ -1,7 +1,7 @@
 /**
- * Faults that a test asks for: which things they are for (match), what becomes of those (action),
- * and the seed of what is left to chance. One grammar for packets, for work requests and for what
- * stands between a port and its network; what each of them may match and do is a table.
+ * Faults by rules: the subjects that a rule applies to (match), what happens to them (action), and
+ * the seed of randomness. Packets, work requests and the functions between a port and its network
+ * use the same grammar; a table lists the matches and actions of each.
  */
 import {
   checkNames,
@@ -22,31 +22,31 @@ import {
 
 /** The matches that a rule hits. */
 export interface Occurrence {
-  /** The first of them, an integer from 1 (default) on. */
+  /** The first match to hit, an integer from 1 (default) on. */
   readonly nth?: number;
   /**
    * Number of matches to hit from there on: an integer from 1 on, or Infinity for all; default 1,
    * with `percent` all.
    */
   readonly count?: number;
-  /** Each of those with this chance, above 0 to 100 (default). */
+  /** Probability of each of those in percent, above 0 to 100 (default). */
   readonly percent?: number;
 }
 
 export interface FaultRule<Match, Action> {
-  /** All that is given must agree. Default: everything matches. */
+  /** Fields that must all agree. Default: everything matches. */
   readonly match?: Match & Occurrence;
   readonly action: Action;
   /** Seed for `percent`, an integer from 0 to 2^53 - 1. Default: derived from the world's seed. */
   readonly seed?: number;
 }
 
-/** A rule at work. */
+/** An active rule. */
 export interface Fault {
   /** Number of matches, and how many of those were hit. */
   readonly matched: number;
   readonly hits: number;
-  /** Nothing more is hit. */
+  /** Removes the rule: nothing more is hit. */
   remove(): void;
 }
 
@@ -60,7 +60,10 @@ export interface MatchField<Subject, Value> {
   readonly agrees: (subject: Subject, wanted: Value) => boolean;
 }
 
-/** Fields of a match, and actions by their types, with what else they take. */
+/**
+ * The grammar for one kind of subject: fields of a match, and the types of actions with their
+ * fields.
+ */
 export interface FaultGrammar<Subject, Match extends object, Action extends Typed> {
   readonly match: {
     readonly [Name in keyof Match]-?: MatchField<Subject, NonNullable<Match[Name]>>;
@@ -76,7 +79,7 @@ export interface FaultGrammar<Subject, Match extends object, Action extends Type
 
 /** Source of randomness. */
 export interface Chance {
-  /** True in so many cases of a hundred. */
+  /** True with this probability in percent. */
   percent(percent: number): boolean;
 }
 
@@ -99,15 +102,15 @@ const RULE = {
   seed: optional(integer(0, Number.MAX_SAFE_INTEGER)),
 };
 
-/** The rules at work on one kind of things; the first one that takes a thing decides. */
+/** The active rules for one kind of subject. The first rule that hits a subject decides. */
 export class FaultScript<Subject, Match extends object, Action extends Typed> {
   private readonly faults: ActiveFault<Subject, Match, Action>[] = [];
   /** Number of rules that were ever added. */
   private added = 0;
 
   /**
-   * @param seed of the world: rules with `percent` and no seed of their own follow from it
-   * @param chance a generator of its own for each rule
+   * @param seed of the world; rules with `percent` and without a seed derive theirs from it
+   * @param chance creates a random generator for each rule
    */
   constructor(
     private readonly grammar: FaultGrammar<Subject, Match, Action>,
@@ -121,8 +124,8 @@ export class FaultScript<Subject, Match extends object, Action extends Typed> {
   }
 
   /**
-   * @throws RangeError for what is not in the grammar: names and words with the nearest that is,
-   * values with their limits
+   * Adds a rule.
+   * @throws RangeError for anything outside the grammar; it names the nearest word, or the limits
    */
   add(rule: FaultRule<Match, Action>): Fault {
     checkRule(rule, this.grammar);
@@ -145,21 +148,21 @@ export class FaultScript<Subject, Match extends object, Action extends Typed> {
     return this.faults.find((fault) => fault.takes(subject))?.rule.action;
   }
 
-  /** The rules at work that have hit nothing yet, in words. */
+  /** The active rules that have hit nothing yet, in words. */
   get unhit(): readonly string[] {
     return this.faults.filter(({ hits }) => hits === 0).map((fault) => fault.describe());
   }
 
   /**
-   * For the end of a test, whose faults must not have been none.
-   * @throws Error that names each rule at work that has hit nothing
+   * Call this at the end of a test: a fault that never happened tests nothing.
+   * @throws Error that names each active rule that has hit nothing
    */
   assertAllHit(): void {
     refuseUnhit(this.unhit);
   }
 }
 
-/** @throws Error when there are any */
+/** @throws Error if there are any */
 export function refuseUnhit(unhit: readonly string[]): void {
   if (unhit.length > 0) throw new Error(`faults that have hit nothing: ${unhit.join('; ')}`);
 }
@@ -236,7 +239,7 @@ function checkRule<Subject, Match extends object, Action extends Typed>(
   checkAction(rule.action, grammar.actions, within('action', outOfRange));
 }
 
-/** The type first: what else there may be follows from it. */
+/** Checks the type first: the other fields depend on it. */
 function checkAction(
   action: Typed,
   actions: Readonly<Record<string, Kinds<object>>>,

@@ -23,12 +23,12 @@ export interface PacketView {
   /** IP addresses in text. */
   readonly from: string;
   readonly to: string;
-  /** BTH opcode, and its name: one of `OPCODE_NAMES`, or as `UNKNOWN_0x15`. */
+  /** BTH opcode, and its name: one of `OPCODE_NAMES`, or a name such as `UNKNOWN_0x15`. */
   readonly opcode: number;
   readonly opcodeName: string;
   readonly destinationQpn: number;
   readonly psn: number;
-  /** BTH to ICRC, to be looked at only while the predicate runs. */
+  /** BTH to ICRC, valid only while the predicate runs. */
   readonly bytes: Uint8Array;
   /** The header of a management datagram. */
   readonly mad: MadHeader | undefined;
@@ -40,26 +40,26 @@ export interface PacketMatch {
   readonly to?: string;
   /** A name such as `RC_SEND_ONLY`, or the code, 0 to 255. */
   readonly opcode?: string | number;
-  /** 0 to 2^24 - 1, as the PSN. */
+  /** 0 to 2^24 - 1, like a PSN. */
   readonly destinationQpn?: number;
   readonly psn?: number;
-  /** A management datagram whose header has these fields. */
+  /** Fields of the header of a management datagram. */
   readonly mad?: Partial<MadHeader>;
   readonly where?: (packet: PacketView) => boolean;
 }
 
 export type PacketAction =
   | { readonly type: 'drop' }
-  /** Arrives so much later than it would; packets sent after it may overtake it. */
+  /** Delays the packet; packets sent after it may overtake it. */
   | { readonly type: 'delay'; readonly byUs: number }
-  /** Arrives as it would, and again after each of these times. */
+  /** Delivers the packet, and again after each of these times. */
   | { readonly type: 'duplicate'; readonly afterUs: readonly number[] }
   /** Flips bits of the byte at this offset from the BTH (modulo its length); default mask 1. */
   | { readonly type: 'corrupt'; readonly byteOffset: number; readonly mask?: number };
 
 export type PacketFaultRule = FaultRule<PacketMatch, PacketAction>;
 
-/** Names of the opcodes that there are. */
+/** Names of all opcodes. */
 export const OPCODE_NAMES: readonly string[] = OPCODES.filter(({ known }) => known).map(
   ({ name }) => name,
 );
@@ -69,7 +69,7 @@ const MAX_U24 = 0xffffff;
 const MAX_U32 = 0xffffffff;
 const U24 = integer(0, MAX_U24);
 
-/** An address in the one text that packets have it in. */
+/** An address in the one text form that packets use. */
 export const ADDRESS: Kind<string> = kindOf(
   'an IP address in its usual text, as "10.0.0.1" or "fd00::1"',
   isUsualAddress,
@@ -95,7 +95,7 @@ const MAD = record({
   attributeModifier: u(MAX_U32),
 } satisfies Record<keyof MadHeader, Kind>);
 
-/** An hour: a packet is not later than any timer. */
+/** Longest delay: an hour, more than any timer. */
 const MAX_DELAY_US = 3_600_000_000;
 const DELAY = numberFrom(0, MAX_DELAY_US);
 const DELAYS: Kind<readonly number[]> = kindOf(

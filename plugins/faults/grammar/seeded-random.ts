@@ -1,6 +1,6 @@
 /**
- * All chance of the simulated world: xoshiro128** (Blackman and Vigna 2018), its state filled by
- * splitmix32. The same seed gives the same numbers on every machine.
+ * Random numbers of the simulated world: xoshiro128** (Blackman and Vigna 2018), its state filled
+ * by splitmix32. The same seed gives the same numbers on every machine.
  */
 import { checkInteger, outOfRange } from '../../../core/spi/checks/index.js';
 import type { Random } from '../../../core/spi/index.js';
@@ -36,7 +36,7 @@ export class SeededRandom implements Random {
     return result;
   }
 
-  /** Uniform in 0 to 1, 1 excluded. */
+  /** Uniform from 0 to 1, 1 excluded. */
   unit(): number {
     return this.u32() / 2 ** 32;
   }
@@ -51,7 +51,10 @@ export class SeededRandom implements Random {
     return low + this.below(high - low + 1);
   }
 
-  /** True in `percent` of a hundred cases; draws no number for 0, so that faults off cost none. */
+  /**
+   * True with this probability in percent; draws no number for 0, so that disabled faults cost
+   * none.
+   */
   percent(percent: number): boolean {
     return percent > 0 && this.unit() * 100 < percent;
   }
@@ -73,7 +76,7 @@ export class SeededRandom implements Random {
     return items[this.below(items.length)] as T;
   }
 
-  /** A generator of its own for one part of the world, so that parts do not disturb each other. */
+  /** A separate generator for one part of the world, so that parts do not disturb each other. */
   fork(): SeededRandom {
     return new SeededRandom(this.u32());
   }

@@ -3,20 +3,20 @@ import { integer, type Kind, kindOf } from '../../../core/spi/checks/index.js';
 import { WcStatus, WrOpcode } from '../../../core/spi/index.js';
 import type { FaultGrammar, FaultRule } from './fault-script.js';
 
-/** A send request that its queue pair is about to begin. */
+/** A send request that its queue pair is about to start. */
 export interface SendView {
   readonly qpn: number;
   readonly opcode: number;
 }
 
 export interface SendMatch {
-  /** 0 to 2^24 - 1; 1 is QP1, where MADs go out. */
+  /** 0 to 2^24 - 1; 1 is QP1, which sends MADs. */
   readonly qpn?: number;
-  /** A number of `WrOpcode`. */
+  /** A value of `WrOpcode`. */
   readonly opcode?: WrOpcode;
 }
 
-/** Completes with this status, which is none of success, and its queue pair goes to error. */
+/** Completes the request with this error status, and puts its queue pair into error. */
 export interface SendAction {
   readonly type: 'fail';
   readonly status: WcStatus;

@@ -13,7 +13,7 @@ export const RMPP_TYPE = { NONE: 0, DATA: 1, ACK: 2, STOP: 3, ABORT: 4 } as cons
 /** Bits of `flags`. A MAD without `ACTIVE` is not part of a transfer. */
 export const RMPP_FLAG = { ACTIVE: 1, FIRST: 2, LAST: 4 } as const;
 
-/** `responseTime` when the sender gives none. */
+/** `responseTime` of a sender that states none. */
 export const RMPP_NO_RESPONSE_TIME = 0x1f;
 
 export const RMPP_STATUS = {
@@ -58,7 +58,7 @@ const field = {
   payloadLengthOrNewWindowLast: 32,
 } as const;
 
-/** Undefined when the MAD is not 256 bytes. Version and type are the state machine's to judge. */
+/** Undefined unless the MAD has 256 bytes. The state machine checks version and type. */
 export function parseRmppHeader(mad: Uint8Array): RmppHeader | undefined {
   if (mad.length !== MAD_BYTES) return undefined;
   const view = new DataView(mad.buffer, mad.byteOffset, MAD_BYTES);
@@ -82,7 +82,7 @@ export function isRmppActive(mad: Uint8Array): boolean {
 /**
  * Writes bytes 24 to 35 of a MAD.
  * @param mad 256 bytes
- * @throws RangeError naming field, value and limit; `mad` is untouched then
+ * @throws RangeError naming field, value and limit; `mad` is not changed then
  */
 export function emitRmppHeader(header: RmppHeader, mad: Uint8Array): void {
   if (mad.length !== MAD_BYTES) {
