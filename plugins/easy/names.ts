@@ -25,17 +25,15 @@ export async function addressOf(
   try {
     if (version !== 0) throw new Error(`it is an IPv${version} address`);
     if (DIGITS_AND_DOTS.test(host))
-      throw new Error(
-        'of an IPv4 address there are four numbers from 0 to 255 without leading zeros',
-      );
+      throw new Error('an IPv4 address has four numbers from 0 to 255 without leading zeros');
     const { address } = await lookup(host, { family: family ?? 0, order: 'ipv4first' });
     return address;
   } catch (cause) {
-    const wanted = family === undefined ? 'an address' : `an IPv${family} address`;
+    const wanted = family === undefined ? 'address' : `IPv${family} address`;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new FlowError('DAT_INVALID_ADDRESS', {
       operation,
-      message: `${JSON.stringify(host)} has not ${wanted}: ${why}`,
+      message: `${JSON.stringify(host)} has no ${wanted}: ${why}`,
       value: host,
       cause,
     });

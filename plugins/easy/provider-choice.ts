@@ -91,7 +91,7 @@ async function checkAddress(lease: Lease, { own: [wanted], suits }: Route): Prom
   throw new DatError('DAT_INVALID_ADDRESS', {
     subtype: 'DAT_INVALID_ADDRESS_UNSUPPORTED',
     operation: 'openIa',
-    message: `it is on ${address}, and not on ${wanted}`,
+    message: `it is on ${address}, not on ${wanted}`,
     value: wanted,
   });
 }

@@ -25,7 +25,7 @@ export async function localAddressToward(peer: string): Promise<string> {
     throw new DatError('DAT_INVALID_ADDRESS', {
       subtype: 'DAT_INVALID_ADDRESS_UNREACHABLE',
       operation: OPERATION,
-      message: `${peer} cannot be reached: no way there (${code})`,
+      message: `${peer} cannot be reached: no route (${code})`,
       hint: 'the routing table of this machine has no route to it',
       value: peer,
       cause,

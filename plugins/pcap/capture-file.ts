@@ -144,7 +144,8 @@ function resumeOf(path: string, sizeBytes: number, mostPartBytes: number): Resum
     let interfaces: number | undefined;
     for (let block = reader.next(); block !== undefined; block = reader.next()) {
       interfaces = interfacesAfter(block, interfaces);
-      if (interfaces === undefined) throw refusal(path, 'it is no pcapng file that can go on');
+      if (interfaces === undefined)
+        throw refusal(path, 'it is no pcapng file that can be continued');
     }
     const endBytes = reader.offset;
     if (interfaces === undefined) throw refusal(path, 'it is no pcapng file');
@@ -168,5 +169,5 @@ function interfacesAfter({ type, bytes }: Block, before: number | undefined): nu
 }
 
 function refusal(path: string, why: string): Error {
-  return new Error(`${path} is there and cannot be appended to: ${why}; move it away`);
+  return new Error(`${path} exists and cannot be appended to: ${why}. Move it away`);
 }

@@ -110,7 +110,7 @@ export class DomainHold implements XrcDomain {
 
   /** @throws SpiError('EINVAL') the handle is closed */
   private get live(): SharedDomain {
-    if (!this.open) throw new SpiError('EINVAL', 'this hold on the domain has been given up');
+    if (!this.open) throw new SpiError('EINVAL', 'this handle of the domain is closed');
     return this.domain;
   }
 }

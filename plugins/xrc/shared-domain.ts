@@ -184,5 +184,5 @@ export class SharedDomain {
 
 function checkOwner(owner: XrcTargetOwner): void {
   if (owner === 'consumer' || owner === 'domain') return;
-  throw new SpiError('EINVAL', `owner ${show(owner)}: 'consumer' or 'domain'`);
+  throw new SpiError('EINVAL', `owner is ${show(owner)}, must be 'consumer' or 'domain'`);
 }

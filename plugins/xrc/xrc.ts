@@ -45,7 +45,7 @@ export class Xrc implements XrcModule {
       throw new SpiError('EOPNOTSUPP', `device ${device.name} knows no XRC`);
     }
     if (!MODES.includes(mode)) {
-      throw new SpiError('EINVAL', `mode ${show(mode)}: ${MODES.join(', ')}`);
+      throw new SpiError('EINVAL', `mode is ${show(mode)}, must be one of ${MODES.join(', ')}`);
     }
     if (key !== undefined && device.openXrcDomain) return this.openLater(consumer, { key, mode });
     const sharing = key === undefined ? undefined : { key, mode };

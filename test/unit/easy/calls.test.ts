@@ -33,24 +33,24 @@ describe('easy: calls', () => {
     assert.equal(await addressOf('connect', 'fd00::7', 6), 'fd00::7');
     await assert.rejects(
       addressOf('connect', '192.0.2.7', 6),
-      refusal('DAT_INVALID_ADDRESS', /"192\.0\.2\.7" has not an IPv6 address: it is an IPv4 addr/),
+      refusal('DAT_INVALID_ADDRESS', /"192\.0\.2\.7" has no IPv6 address: it is an IPv4 addr/),
     );
     for (const address of ['999.1.1.1', '192.0.2', '192.0.2.1.5'])
       await assert.rejects(
         connect({ address, port: 7 }),
-        refusal('DAT_INVALID_ADDRESS', /has not an address: of an IPv4 address there are four num/),
+        refusal('DAT_INVALID_ADDRESS', /has no address: an IPv4 address has four num/),
       );
     await assert.rejects(
       connect({ address: 'host.invalid', port: 7 }),
-      refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has not an address: .*host\.inv/),
+      refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has no address: .*host\.inv/),
     );
     await assert.rejects(
       listen({ address: 'host.invalid', port: 7 }),
-      refusal('DAT_INVALID_ADDRESS', /^listen: "host\.invalid" has not an address/),
+      refusal('DAT_INVALID_ADDRESS', /^listen: "host\.invalid" has no address/),
     );
     await assert.rejects(
       connect({ address: ADDRESS, localAddress: 'host.invalid', port: 7 }),
-      refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has not an address/),
+      refusal('DAT_INVALID_ADDRESS', /^connect: "host\.invalid" has no address/),
     );
   });
 

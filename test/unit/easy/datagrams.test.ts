@@ -119,7 +119,7 @@ describe('easy: datagrams', () => {
     );
     await assert.rejects(
       datagrams({ peer: 'host.invalid' }),
-      refusal('DAT_INVALID_ADDRESS', /"host\.invalid" has not an address/),
+      refusal('DAT_INVALID_ADDRESS', /"host\.invalid" has no address/),
     );
     const made = await datagrams({ ia });
     const to = { address: '192.0.2.9', port: PORT };

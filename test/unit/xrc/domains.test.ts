@@ -112,7 +112,10 @@ describe('XRC domains', () => {
     const qpn = a.create();
     second.close();
     assert.ok(world.lives(qpn));
-    assert.throws(() => second.register(qpn, onEvent), refused('EINVAL', /given up/));
+    assert.throws(
+      () => second.register(qpn, onEvent),
+      refused('EINVAL', /handle of the domain is closed/),
+    );
     first.close();
     assert.equal(world.destroyed(qpn), 1);
     assert.equal(world.fake.count('domain'), 1);
