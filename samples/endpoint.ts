@@ -23,12 +23,12 @@ import {
 import { leaveUnhandled } from 'dapl/spi';
 
 export interface EndpointOptions {
-  /** Receives that may be posted, and requests. */
+  /** Number of receives that may be posted, and of requests. */
   readonly receives: number;
   readonly requests: number;
   /** Segments of one receive or request. Default 1. */
   readonly segments?: number;
-  /** Poll for completions; default: wait for them. */
+  /** True to poll for completions; default: wait for them. */
   readonly polls?: boolean;
 }
 
@@ -42,10 +42,10 @@ export interface Endpoint {
 
 const CONNECT_TIMEOUT_MS = 20_000;
 const FAREWELL_TIMEOUT_MS = 5000;
-/** Connection events: established, and its end. */
+/** Events of a connection: established, and the end. */
 const CONNECTION_EVENTS = 4;
 
-/** There is no connection, or none any more: the last event says why. */
+/** The connection was not established, or has ended: the last event says why. */
 export class ConnectionEnded extends Error {
   constructor(
     what: string,
@@ -73,7 +73,7 @@ export function createEndpoint(ia: Ia, pz: Pz, options: EndpointOptions): Endpoi
   return { ep, recvEvd, requestEvd, connectEvd, polls };
 }
 
-/** @returns what the peer has answered */
+/** Connects. @returns the peer's private data */
 export function connect(
   endpoint: Endpoint,
   address: string,
@@ -84,13 +84,13 @@ export function connect(
   return established(endpoint, `port ${connQual} of ${address}`);
 }
 
-/** Post receives first: the peer may send at once. */
+/** Accepts a connection. Post receives first: the peer may send immediately. */
 export async function accept(
   endpoint: Endpoint,
   request: Cr,
   privateData: Uint8Array = new Uint8Array(0),
 ): Promise<void> {
-  // A request that has come to a reserved service point holds its endpoint already.
+  // A request at a reserved service point already has its endpoint.
   request.accept(request.ep === undefined ? endpoint.ep : undefined, { privateData });
   await established(endpoint, 'accept');
 }
@@ -111,7 +111,7 @@ export async function received(
   checkThat(await nextReceived(endpoint, what), cookie, lengthBytes, what);
 }
 
-/** Waits for the oldest request, as `received`. */
+/** Waits for the oldest request, like `received`. */
 export async function completed(
   endpoint: Endpoint,
   cookie: number,
@@ -121,23 +121,23 @@ export async function completed(
   checkThat(await next(endpoint, endpoint.requestEvd, what), cookie, lengthBytes, what);
 }
 
-/** Waits for the oldest receive, whichever it is. @throws Error when it has failed */
+/** Waits for the oldest receive, whichever it is. @throws Error if it failed */
 export function nextReceived(endpoint: Endpoint, what: string): Promise<DtoCompletionEvent> {
   return next(endpoint, endpoint.recvEvd, what);
 }
 
 /**
- * Sends a message that the peer answers: the answer tells that it has come. The peer may leave
- * after that, and before it is known here that the message has gone.
+ * Sends a message that the peer answers; the answer shows that it arrived. The peer may disconnect
+ * after that, even before the completion of this message is known here.
  */
 export function tell({ ep }: Endpoint, message: LmrSegment): void {
   ep.postSend(message, 0, CompletionFlags.SUPPRESS);
 }
 
 /**
- * Ends the connection, unless the peer has; returns when it is over.
- * @param lastWords sent before. That they have come is not asked for: the peer may leave on them,
- * and the acknowledgement may get lost
+ * Disconnects, unless the peer has; resolves when the connection has ended.
+ * @param lastWords sent before. Its arrival is not checked: the peer may disconnect when it has
+ * arrived, and the acknowledgement may get lost
  */
 export async function leave(endpoint: Endpoint, lastWords?: LmrSegment): Promise<void> {
   const { ep } = endpoint;
@@ -149,8 +149,8 @@ export async function leave(endpoint: Endpoint, lastWords?: LmrSegment): Promise
 }
 
 /**
- * Waits until the peer ends the connection; ends it when that takes long. A program that ends it
- * at once may do so before the peer knows that its last message has come.
+ * Waits until the peer disconnects; disconnects if that takes long. A program that disconnects at
+ * once may do so before the peer knows that its last message has arrived.
  */
 export async function ended(endpoint: Endpoint): Promise<void> {
   try {
@@ -161,9 +161,9 @@ export async function ended(endpoint: Endpoint): Promise<void> {
   }
 }
 
-/** Gives everything back; a connection is ended without a word to us. */
+/** Frees all objects; an open connection is aborted. */
 export function free({ ep, recvEvd, requestEvd, connectEvd }: Endpoint): void {
-  // An adapter that is closed has freed them.
+  // If the adapter is closed, they are freed already.
   if (!ep.isFreed) ep.free();
   for (const evd of [recvEvd, requestEvd, connectEvd]) {
     if (!evd.isFreed) leaveUnhandled(evd.free());
@@ -198,7 +198,7 @@ function checkThat(
   throw new Error(`${what}: ${transferredLength} bytes, not ${lengthBytes}`);
 }
 
-/** Looks until there is an event; other tasks of the process have their turns in between. */
+/** Polls until there is an event; other tasks of the process run in between. */
 async function poll(evd: Evd): Promise<DatEvent> {
   for (;;) {
     const event = evd.dequeue();

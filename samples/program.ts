@@ -9,10 +9,10 @@ import { providerAt, type ProviderName } from './provider-option.js';
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 
 /**
- * Runs `work` to its end; then the adapters that it has opened are closed. SIGINT and SIGTERM close
- * them before. A failure is a line on stderr, `NAME: what`, and exit code 1.
- * @param work is given what opens an adapter, on the own address,
- * over softroce unless another provider is named
+ * Runs `work`, then closes the adapters that it has opened. SIGINT and SIGTERM close them early. A
+ * failure is printed on stderr as one line, `NAME: what`, with exit code 1.
+ * @param work receives a function that opens an adapter on a local address, over softroce unless
+ * another provider is named
  */
 export async function runProgram(
   name: string,
@@ -26,7 +26,7 @@ export async function runProgram(
   for (const [signal, exitCode] of Object.entries(EXIT_CODES)) {
     process.on(signal, () => {
       interruptedWith ??= exitCode;
-      // What fails is told at the end, which closes them too.
+      // The end of runProgram closes them too, and reports a failure.
       closeAll().catch(() => undefined);
     });
   }
@@ -40,7 +40,7 @@ export async function runProgram(
     });
   } catch (error) {
     const why = interruptedWith === undefined ? sentenceOf(error) : 'interrupted';
-    // It may have words of the peer's in it.
+    // It may contain text of the peer.
     process.stderr.write(`${name}: ${printable(why)}\n`);
     process.exitCode = 1;
   } finally {

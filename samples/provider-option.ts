@@ -15,7 +15,7 @@ export function providerOption(): Option {
     .default('softroce');
 }
 
-/** @param port how softroce reaches the network */
+/** @param port the socket implementation of softroce */
 export function providerAt(
   name: ProviderName,
   address: string,

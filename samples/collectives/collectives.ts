@@ -18,7 +18,7 @@ export async function barrier(group: Group): Promise<void> {
   }
 }
 
-/** The root's array comes to all, down a binomial tree. */
+/** Sends the root's array to all ranks, down a binomial tree. */
 export async function broadcast(group: Group, data: Numbers, root = 0): Promise<void> {
   const { size } = group;
   const place = neighbour(group, -root);
@@ -33,7 +33,7 @@ export async function broadcast(group: Group, data: Numbers, root = 0): Promise<
   }
 }
 
-/** All arrays, combined element by element, come to the root's `result`, up a binomial tree. */
+/** Combines all arrays, element by element, into the root's `result`, up a binomial tree. */
 export async function reduce(
   group: Group,
   data: Numbers,
@@ -69,7 +69,7 @@ export async function allreduce(
   await broadcast(group, result, 0);
 }
 
-/** Blocks of all ranks, in their order, come to the root's `result`. */
+/** Collects the blocks of all ranks, in their order, in the root's `result`. */
 export async function gather(
   group: Group,
   block: Numbers,
@@ -83,7 +83,7 @@ export async function gather(
   await Promise.all(others.map((rank) => receive(group, rank, part(result, rank, block.length))));
 }
 
-/** The root's blocks go out, to each rank its own. */
+/** Sends each rank its block of the root's array. */
 export async function scatter(
   group: Group,
   data: Numbers,
@@ -110,7 +110,7 @@ export async function allgather(group: Group, block: Numbers, result: Numbers): 
   }
 }
 
-/** Block j of rank i becomes block i of rank j. */
+/** Exchanges blocks: block j of rank i becomes block i of rank j. */
 export async function alltoall(group: Group, data: Numbers, result: Numbers): Promise<void> {
   const length = data.length / group.size;
   checkSame(result, data.length);
@@ -122,7 +122,7 @@ export async function alltoall(group: Group, data: Numbers, result: Numbers): Pr
   }
 }
 
-/** `result` of rank i is what ranks 0 to i have, combined. */
+/** Combines the arrays of ranks 0 to i into `result` of rank i. */
 export async function scan(
   group: Group,
   data: Numbers,
@@ -139,7 +139,7 @@ export async function scan(
   if (group.rank < group.size - 1) await send(group, group.rank + 1, result);
 }
 
-/** All arrays combined; each rank gets the block of its number. */
+/** Combines all arrays; each rank gets the block of its number. */
 export async function reduceScatter(
   group: Group,
   data: Numbers,

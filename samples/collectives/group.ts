@@ -1,12 +1,12 @@
 /**
- * A group of ranks, each connected to each by a channel (`dapl/flow/channel`): what the collectives
- * stand on. Messages between two ranks arrive in the order in which they were sent, and a rank that
- * is late holds up those that send to it.
+ * A group of ranks, each connected to each by a channel (`dapl/flow/channel`): the base of the
+ * collectives. Messages between two ranks arrive in the order in which they were sent, and a slow
+ * rank delays those that send to it.
  *
- * Collectives are a library here and not calls of `dapl`: DAT knows them as an extension that
- * hands them to a switch or a special device (dat_ib_collective_*), which RoCE has not. What is
- * left is an algorithm over connected endpoints; which one is best depends on the application, so
- * it belongs where it can be changed.
+ * Collectives are a library here, not calls of `dapl`. In DAT they are an extension that hands them
+ * to a switch or a special device (dat_ib_collective_*), and RoCE has none. Over connected
+ * endpoints they are an algorithm. The best one depends on the application, so it belongs where it
+ * can be changed.
  */
 import { setTimeout } from 'node:timers/promises';
 
@@ -27,26 +27,29 @@ export interface GroupOptions {
   readonly rank: number;
   /** Address that each rank listens on, by rank: an IP address in text. */
   readonly addresses: readonly string[];
-  /** The same for all; default 7600. */
+  /** Port of all ranks; default 7600. */
   readonly port?: number;
 }
 
-/** One rank's part of the group. Made by `joinGroup`. */
+/** One rank's part of the group, made by `joinGroup`. */
 export interface Group {
   readonly rank: number;
   readonly size: number;
-  /** By rank; none at the own. */
+  /** Channels by rank; undefined for the own rank. */
   readonly channels: readonly (Channel | undefined)[];
 }
 
-/** There are as many channels as pairs: each has little memory, and messages of any length. */
+/**
+ * Limits of a channel. There is one for each pair of ranks, so each has little memory; messages may
+ * have any length.
+ */
 const LIMITS = { buffers: 16, bufferBytes: 4096, maxMessageBytes: 2 ** 30 };
 const RANK_BYTES = 4;
-/** A rank that does not listen yet. */
+/** Codes of a rank that does not listen yet. */
 const NOT_YET: ReadonlySet<string> = new Set(['DAT_CONN_REFUSED', 'DAT_CONN_UNREACHABLE']);
 const DIAL_AGAIN_MS = 50;
 
-/** Connects this rank with all others; resolves when every connection is there. */
+/** Connects this rank with all others; resolves when all connections are established. */
 export async function joinGroup(options: GroupOptions): Promise<Group> {
   const { ia, rank, addresses, port = 7600 } = options;
   const channels: (Channel | undefined)[] = addresses.map(() => undefined);
@@ -64,18 +67,18 @@ export async function joinGroup(options: GroupOptions): Promise<Group> {
   }
 }
 
-/** Leaves the group: others learn of it when they want something of this rank. */
+/** Leaves the group. Others notice it when they use this rank. */
 export async function leaveGroup(group: Group): Promise<void> {
   await Promise.all(group.channels.map(async (each) => each?.close()));
 }
 
-/** Resolves when the bytes are at the other rank. */
+/** Sends an array; resolves when the bytes are at the other rank. */
 export async function send(group: Group, to: number, data: Numbers): Promise<void> {
   const peer = channelOf(group, to);
   await about(to, peer.send(bytesOf(data)));
 }
 
-/** Resolves when the next message of that rank is here. It is as long as the array. */
+/** Receives the next message of a rank into an array of the same length. */
 export async function receive(group: Group, from: number, into: Numbers): Promise<void> {
   const message = await about(from, channelOf(group, from).receive());
   const bytes = bytesOf(into);
@@ -85,7 +88,9 @@ export async function receive(group: Group, from: number, into: Numbers): Promis
   bytes.set(message);
 }
 
-/** Both at once, so that ranks that do the same never wait for each other. */
+/**
+ * Sends and receives at the same time, so that ranks that do the same never wait for each other.
+ */
 export async function exchange(
   group: Group,
   [to, data]: readonly [number, Numbers],
@@ -94,12 +99,12 @@ export async function exchange(
   await Promise.all([receive(group, from, into), send(group, to, data)]);
 }
 
-/** The rank at a distance, around the ring. */
+/** The rank at a distance around the ring. */
 export function neighbour({ rank, size }: Group, distance: number): number {
   return (((rank + distance) % size) + size) % size;
 }
 
-/** Ranks start in any order. */
+/** Connects to a rank, with retries: ranks start in any order. */
 async function dial(ia: Ia, address: string, port: number, rank: number): Promise<Connection> {
   const introduction = new Uint8Array(RANK_BYTES);
   viewOf(introduction).setUint32(0, rank);
@@ -113,7 +118,7 @@ async function dial(ia: Ia, address: string, port: number, rank: number): Promis
   }
 }
 
-/** Each of the ranks above this one, once; what says that it is another one is sent away. */
+/** Accepts each rank above this one, once. A connection with any other number is rejected. */
 async function meetHigher(
   listener: Listener,
   rank: number,

@@ -1,6 +1,6 @@
 /**
- * Ranks of one group, here all in one process, each with an address of its own: they integrate
- * 4 / (1 + x^2) over a share of the interval each, and add up. `node main.js [RANKS]`
+ * Ranks of one group, here all in one process, each with its own address. Each integrates 4 / (1 +
+ * x^2) over a part of the interval, and they add up the results. `node main.js [RANKS]`
  */
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';

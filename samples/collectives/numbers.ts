@@ -39,7 +39,7 @@ function isWide(data: Numbers): data is BigInt64Array | BigUint64Array {
   return data instanceof BigInt64Array || data instanceof BigUint64Array;
 }
 
-/** Combines `other` into `data`, element by element; sums and products wrap as the type does. */
+/** Combines `other` into `data`, element by element; sums and products wrap at the type's size. */
 export function combine(reduction: Reduction, data: Numbers, other: Numbers): void {
   if (isWide(data) && isWide(other)) {
     const combined = BIGINT[reduction];
@@ -50,12 +50,12 @@ export function combine(reduction: Reduction, data: Numbers, other: Numbers): vo
   }
 }
 
-/** Puts all of `from` into `into`. */
+/** Copies all of `from` into `into`. */
 export function copy(into: Numbers, from: Numbers): void {
   bytesOf(into).set(bytesOf(from));
 }
 
-/** Its memory, as bytes. */
+/** The array's memory as bytes. */
 export function bytesOf({ buffer, byteOffset, byteLength }: Numbers): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }

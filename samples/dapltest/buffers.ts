@@ -3,14 +3,16 @@ import type { Ia, Lmr, LmrSegment, Pz } from 'dapl';
 
 import { lengthOf, type Shape } from './operations.js';
 
-/** Segments begin at multiples of this, as those of the C program do. */
+/** Alignment of segments, as in the C program. */
 const ALIGNMENT_BYTES = 256;
 
 /** The buffer of one operation, on one side. */
 export class OperationBuffer {
   readonly lmr: Lmr;
   readonly lengthBytes: number;
-  /** To post: the segments, or one that is all of it where the peer reads or writes. */
+  /**
+   * Segments to post: those of the shape, or one for the whole buffer if the peer reads or writes.
+   */
   readonly segments: readonly LmrSegment[];
 
   /** @param privileges REMOTE_READ or REMOTE_WRITE among them: the peer sees one run of bytes */
@@ -31,7 +33,7 @@ export class OperationBuffer {
     for (const { bytes } of this.segments) bytes.fill(value);
   }
 
-  /** @throws Error when a byte is another one */
+  /** @throws Error if a byte differs */
   check(value: number, what: string): void {
     for (const [index, { bytes }] of this.segments.entries()) {
       const at = bytes.findIndex((byte) => byte !== value);

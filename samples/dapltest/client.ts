@@ -31,7 +31,7 @@ export interface ServerAddress {
 }
 
 const CONNECT_TIMEOUT_MS = 20_000;
-/** A server that is busy rejects. */
+/** Attempts to connect: a busy server rejects. */
 const ATTEMPTS = 8;
 const PAUSE_MS = 1000;
 
@@ -61,7 +61,7 @@ export async function runPerformance(
   await performanceClient(ia, { ...info, address: server.address }, command, print);
 }
 
-/** Ends the server, when the tests that it serves are done. */
+/** Ends the server, after the tests that it is running. */
 export async function runQuit(ia: Ia, server: ServerAddress): Promise<void> {
   const message = Buffer.alloc(CONTROL_BYTES);
   writeQuit(message, namesOf(ia, server));
@@ -85,7 +85,7 @@ async function connected(ia: Ia, { address, port }: ServerAddress): Promise<Conn
   }
 }
 
-/** @throws Error when there is no answer, or one of another version */
+/** @throws Error if there is no answer, or one of another version */
 async function ask(
   conn: Connection,
   testType: TestType,
@@ -94,7 +94,7 @@ async function ask(
 ): Promise<ServerInfo> {
   const client = Buffer.alloc(CONTROL_BYTES);
   writeClientInfo(client, { version: VERSION, littleEndian: true, testType, totalThreads });
-  // The answer tells that they have come; that they have not, it tells as well.
+  // The answer shows whether they have arrived.
   for (const message of [client, command]) conn.send(message).catch(() => undefined);
   const info = readServerInfo(await nextControl(conn, "the server's answer"));
   if (info.version === VERSION) return info;

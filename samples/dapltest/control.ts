@@ -9,7 +9,7 @@ export const CONTROL: ConnectionOptions = {
   receives: { buffers: 2, bufferBytes: CONTROL_BYTES },
 };
 
-/** The next message. @throws Error when the connection ends first, or for another length */
+/** The next message. @throws Error if the connection ends first, or for another length */
 export async function nextControl(conn: Connection, what: string): Promise<Buffer> {
   const { bytes } = await conn.receive().catch((cause: unknown) => {
     throw new Error(`${what}: ${sentenceOf(cause)}`, { cause });

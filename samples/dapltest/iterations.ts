@@ -6,7 +6,7 @@ import type { Traffic } from './report.js';
 
 export class Iterations {
   private readonly operations: readonly Operation[];
-  /** Sends (-f) whose completion comes with a later receive, by index, oldest first. */
+  /** Sends (-f) whose completion is collected with a later receive, by index, oldest first. */
   private readonly deferred: number[] = [];
   readonly traffic: Traffic = { sent: 0, received: 0, read: 0, written: 0 };
 
@@ -18,7 +18,7 @@ export class Iterations {
     this.operations = command.operations;
   }
 
-  /** Before the other side may begin. */
+  /** Prepares the first iteration, before the other side may begin. */
   prepare(): void {
     for (const [index, op] of this.operations.entries()) {
       if (op.transfer === 'SR' && !this.isOurs(op)) this.each((lane) => lane.postReceive(index));
@@ -68,7 +68,7 @@ export class Iterations {
 
   private validate(iteration: number): void {
     for (const [index, op] of this.checked()) {
-      // What came to us: by the peer's message or write, or by our own read.
+      // Check data that we received: by the peer's message or write, or by our own read.
       if (this.isOurs(op) !== (op.transfer === 'RR')) continue;
       this.each((lane) => lane.check(index, valueOf(iteration)));
     }
@@ -108,7 +108,7 @@ export class Iterations {
   }
 }
 
-/** Never zero at first: that is what memory begins with. */
+/** The value of the bytes of an iteration: never zero at first, which is the initial memory. */
 function valueOf(iteration: number): number {
   return (iteration + 1) & 0xff;
 }

@@ -17,18 +17,18 @@ import { MEMORY_INFO_BYTES, readMemoryInfo, writeMemoryInfo } from './memory-inf
 import type { TransactionCommand } from './messages.js';
 import { MAX_OPERATIONS, type Operation, type Role } from './operations.js';
 
-/** Comes with the connection request; a server that finds another text only says so. */
+/** Private data of the connection request; a server only reports another text. */
 const GREETING = Buffer.from('DAPL and RDMA rule! Test 4321.');
 const ALL_MEMORY_BYTES = MAX_OPERATIONS * MEMORY_INFO_BYTES;
 const SYNC_BYTES = 64;
-/** Besides those of operations: memory, first and last "go". */
+/** Messages besides those of operations: memory, first and last "go". */
 const OTHER_MESSAGES = 3;
-/** Cookies: an operation has its index. */
+/** Cookies of other messages; an operation has its index. */
 const MEMORY = MAX_OPERATIONS;
 const SYNC = MAX_OPERATIONS + 1;
 
 export interface Peer {
-  /** The order in which it wants addresses. */
+  /** The byte order in which the peer expects addresses. */
   readonly littleEndian: boolean;
 }
 
@@ -42,7 +42,7 @@ export class Lane {
   /** The peer's memory, by operation of ours. */
   private readonly remotes: (RemoteSegment | undefined)[] = [];
 
-  /** Receives are posted: the peer may connect. */
+  /** Posts the receives, so that the peer may connect. */
   constructor(
     ia: Ia,
     pz: Pz,
@@ -63,7 +63,10 @@ export class Lane {
     this.expectSync();
   }
 
-  /** The C program's own layout: segments where it posts, one run of bytes where the peer does. */
+  /**
+   * The buffer of an operation, laid out as in the C program: segments where it posts, one run of
+   * bytes where the peer does.
+   */
   private bufferFor(ia: Ia, pz: Pz, op: Operation): OperationBuffer {
     const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
     const local = LOCAL_READ | LOCAL_WRITE;
@@ -110,7 +113,7 @@ export class Lane {
     await received(this.endpoint, MEMORY, ALL_MEMORY_BYTES, "the peer's memory information");
     for (const [index, op] of this.command.operations.entries()) {
       if (op.transfer === 'SR' || !this.isOurs(op)) continue;
-      // In our order: the peer has turned it.
+      // In our byte order: the peer has converted it.
       const entry = this.peerMemory.bytes.subarray(index * MEMORY_INFO_BYTES);
       this.remotes[index] = new RemoteSegment(readMemoryInfo(entry, true));
     }
@@ -120,7 +123,7 @@ export class Lane {
     this.endpoint.ep.postRecv(this.syncIn.segment, SYNC);
   }
 
-  /** The peer answers with the same, with messages, or by leaving. */
+  /** Sends a "go". The peer answers with a "go", with messages, or by disconnecting. */
   sendSync(): void {
     tell(this.endpoint, this.syncOut.segment);
   }

@@ -20,14 +20,14 @@ interface World {
   readonly open: Open;
 }
 
-/** Takes one object back. */
+/** Destroys one object. */
 type Undo = () => unknown;
 
 interface Limit {
   readonly description: string;
   /** Words of the line with the count. */
   readonly objects: string;
-  /** Makes one more. */
+  /** Creates one more object. */
   readonly make: (world: World, index: number, firstPort: number) => Undo | Promise<Undo>;
 }
 
@@ -90,7 +90,7 @@ export const LIMITS = {
     make: ({ ia, pz, ep }) => {
       const lmr = ia.allocate(BUFFER_BYTES, { pz });
       ep.postRecv(lmr.segment());
-      // Receives go with their endpoint, and so do the regions with the adapter.
+      // Receives are freed with their endpoint, and regions with the adapter.
       return () => undefined;
     },
   },
@@ -100,9 +100,9 @@ export type LimitName = keyof typeof LIMITS | 'limit_size_lmr';
 
 export interface LimitOptions {
   readonly tests: readonly LimitName[];
-  /** Objects are enough then. */
+  /** Number of objects after which the test ends. */
   readonly maximum: number;
-  /** Adapters, with all that comes before the objects; they take turns. */
+  /** Number of adapters, each with its own objects; the test uses them in turn. */
   readonly width: number;
   readonly firstPort: number;
 }

@@ -3,10 +3,7 @@ import type { RemoteAddress } from 'dapl';
 
 export const MEMORY_INFO_BYTES = 12;
 
-/**
- * Writes one entry.
- * @param littleEndian the order that the reader asked for
- */
+/** Writes one entry. @param littleEndian the byte order that the reader asked for */
 export function writeMemoryInfo(
   bytes: Buffer,
   { rmrContext, address }: RemoteAddress,

@@ -20,17 +20,17 @@ export const DEFAULT_PORT = 62_000;
 export const TestType = { TRANSACTION: 1, PERFORMANCE: 2, QUIT: 4 } as const;
 export type TestType = (typeof TestType)[keyof typeof TestType];
 
-/** The first message: which client asks, and for what. */
+/** The first message: the client and the test that it requests. */
 export interface ClientInfo {
   readonly version: number;
   /** The client's byte order, in which it expects memory addresses. */
   readonly littleEndian: boolean;
   readonly testType: number;
-  /** Ports that a transaction test takes, by its threads. */
+  /** Ports that a transaction test uses, by the number of its threads. */
   readonly totalThreads: number;
 }
 
-/** The answer: where the test's connections go. */
+/** The answer: the port of the test's connections. */
 export interface ServerInfo {
   readonly version: number;
   readonly littleEndian: boolean;
@@ -41,10 +41,10 @@ export interface TransactionCommand {
   readonly iterations: number;
   readonly threads: number;
   readonly endpointsPerThread: number;
-  /** The server awaits each connection at a reserved service point. */
+  /** True if the server awaits each connection at a reserved service point. */
   readonly useRsp: boolean;
   readonly validate: boolean;
-  /** Both sides poll for completions instead of waiting. */
+  /** True if both sides poll for completions instead of waiting. */
   readonly poll: boolean;
   readonly operations: readonly Operation[];
 }
@@ -52,7 +52,7 @@ export interface TransactionCommand {
 export interface PerformanceCommand extends Shape {
   readonly mode: 'blocking' | 'polling';
   readonly iterations: number;
-  /** Requests under way at a time; as many as the device allows when it is more. */
+  /** Requests in flight; as many as the device allows if it allows fewer. */
   readonly pipeline: number;
   readonly transfer: Exclude<Transfer, 'SR'>;
 }
@@ -135,7 +135,7 @@ export function writeTransaction(message: Buffer, command: TransactionCommand, t
   }
 }
 
-/** @throws Error for what no dapltest sends */
+/** @throws Error for a message that dapltest never sends */
 export function readTransaction(message: Buffer): TransactionCommand {
   const count = message.readUInt32LE(TRANSACTION.operationCount);
   if (count < 1 || count > MAX_OPERATIONS) throw new Error(`a test of ${count} operations`);
@@ -170,7 +170,7 @@ export function writePerformance(message: Buffer, command: PerformanceCommand, t
   message.writeUInt32LE(command.segments, PERFORMANCE.segments);
 }
 
-/** @throws Error for what no dapltest sends */
+/** @throws Error for a message that dapltest never sends */
 export function readPerformance(message: Buffer): PerformanceCommand {
   const transfer = transferOf(message.readUInt32LE(PERFORMANCE.transfer));
   if (transfer === 'SR') throw new Error('a performance test of sends');
@@ -191,7 +191,7 @@ export function writeQuit(message: Buffer, to: Names): void {
 }
 
 function writeNames(message: Buffer, at: NamePlaces, { server, device, port }: Names): void {
-  // One byte less, so that the text ends with a zero.
+  // One byte is left, so that the text ends with a zero.
   message.write(server, at.serverName, NAME_BYTES - 1);
   message.write(device, at.deviceName, NAME_BYTES - 1);
   message.writeBigUInt64LE(BigInt(port), at.port);

@@ -15,7 +15,7 @@ export interface Operation extends Shape {
   /** The side that sends, reads or writes. */
   readonly initiator: Role;
   readonly transfer: Transfer;
-  /** `-f`: the completion of a client's send is collected with the next such receive. */
+  /** `-f`: a client's send is completed together with the next such receive. */
   readonly reapSendOnReceive: boolean;
 }
 
@@ -35,8 +35,8 @@ export function lengthOf({ segmentBytes, segments }: Shape): number {
 }
 
 /**
- * The operations of a transaction test, with those that validation needs.
- * @throws Error, in a sentence
+ * Parses the operations of a transaction test, and adds those for validation. @throws Error, in a
+ * sentence
  */
 export function parseOperations(words: readonly string[], validate: boolean): Operation[] {
   const operations = splitOperations(words).map(parseOperation);
@@ -53,7 +53,7 @@ export function parseOperations(words: readonly string[], validate: boolean): Op
   return all;
 }
 
-/** Every operation begins with the side that does it. */
+/** Splits the words into operations: each begins with its side. */
 function splitOperations(words: readonly string[]): string[][] {
   const operations: string[][] = [];
   for (const word of words) {
@@ -78,7 +78,7 @@ function parseOperation(words: readonly string[]): Operation {
   return { initiator, transfer, ...parseShape(numbers, fail), reapSendOnReceive };
 }
 
-/** From the first operation on, no word is an option but the `-f` that ends one. */
+/** Rejects options after the first operation, except the `-f` at the end of one. */
 function checkOptions(words: readonly string[]): void {
   const option = words.find(
     (word, i) => /^-(?!\d)/.test(word) && !(word === '-f' && i > 1 && i === words.length - 1),
@@ -99,14 +99,14 @@ export function parseShape(words: readonly string[], fail: (why: string) => neve
 
 const NUMBERS = 'bytes of a segment and segments are numbers';
 
-/** Also of what a stranger has sent. */
+/** Checks a shape, which may come from a peer. */
 export function checkShape(shape: Shape, fail: (why: string) => never): void {
   if (shape.segments < 1) fail('there is at least one segment');
   if (shape.segments > 256) fail('there are at most 256 segments');
   if (lengthOf(shape) > MAX_TRANSFER_BYTES) fail(`at most ${MAX_TRANSFER_BYTES} bytes`);
 }
 
-/** Each `server SR -f` collects a send of a `client SR -f` before it. */
+/** Checks that each `server SR -f` has a `client SR -f` before it to complete. */
 function checkReaps(operations: readonly Operation[]): void {
   let deferred = 0;
   for (const { initiator, reapSendOnReceive } of operations) {

@@ -8,7 +8,7 @@ import { type LimitName, type LimitOptions, LIMITS } from './limit.js';
 import { DEFAULT_PORT, type PerformanceCommand, type TransactionCommand } from './messages.js';
 import { isTransfer, parseOperations, parseShape } from './operations.js';
 
-/** On which address of our own; a client's default is the one on the way to the server. */
+/** The local address; a client's default is the one that routes to the server. */
 interface Where {
   readonly device: string | undefined;
   readonly provider: ProviderName;
@@ -80,7 +80,7 @@ function clientOf(test: keyof typeof TESTS, description: string): Command {
   return commandOf(test, description).requiredOption('-s, --server <ip>', 'address of the server');
 }
 
-// A thousand ports behind it are for the tests.
+// The next thousand ports are for the tests.
 const port = integer(1, 64_535);
 
 interface Common {

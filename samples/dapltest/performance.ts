@@ -1,6 +1,6 @@
 /**
- * The performance test: one connection, RDMA reads or writes by the client; first as many as the
- * pipeline holds (bandwidth), then one at a time (latency). The server only lends its memory.
+ * The performance test: one connection, RDMA reads or writes by the client; first with a full
+ * pipeline (bandwidth), then one at a time (latency). The server only provides its memory.
  */
 import { type Ia, MemPrivileges, RemoteSegment } from 'dapl';
 
@@ -54,7 +54,7 @@ class PerformanceLane {
   }
 }
 
-/** The server's side; when it has been made, the port is served. */
+/** The server's side; the port is served once it is created. */
 export class PerformanceServer {
   private readonly lane: PerformanceLane;
   private readonly service: Service;
@@ -106,7 +106,7 @@ function pipelineOn(ia: Ia, { iterations, pipeline, transfer }: PerformanceComma
   return transfer === 'RR' ? Math.min(most, maxRdmaReadPerEpOut) : most;
 }
 
-/** @returns seconds that all the iterations took */
+/** @returns seconds that all iterations took */
 async function measureBandwidth(
   lane: PerformanceLane,
   remote: RemoteSegment,

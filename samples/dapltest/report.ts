@@ -2,7 +2,7 @@
 import type { PerformanceCommand, TransactionCommand } from './messages.js';
 import { lengthOf } from './operations.js';
 
-/** Bytes, by how they went; reads and writes of both sides. */
+/** Bytes by operation; reads and writes of both sides. */
 export interface Traffic {
   sent: number;
   received: number;
@@ -47,7 +47,7 @@ export function sumOf(parts: readonly Traffic[]): Traffic {
   return sum;
 }
 
-/** Microseconds. */
+/** Statistics of latencies in microseconds. */
 export class LatencyStatistics {
   private count = 0;
   private sumUs = 0;

@@ -21,11 +21,11 @@ import type { Print } from './report.js';
 import { Ports } from './service.js';
 import { TransactionServer } from './transaction.js';
 
-/** Ports of tests, behind that of the control connection. */
+/** Number of ports for tests, after the port of the control connection. */
 const TEST_PORTS = 1000;
 const MAX_TEST_BYTES = 2 ** 32;
 const MAX_CLIENTS = 64;
-/** A client ends its control connection by itself. */
+/** Time for a client to close its control connection by itself. */
 const FAREWELL_TIMEOUT_MS = 5000;
 
 export interface ServerOptions {
@@ -34,7 +34,7 @@ export interface ServerOptions {
   readonly name: string;
 }
 
-/** Opens an adapter on the own address. */
+/** Opens an adapter on the local address. */
 export type Open = () => Promise<Ia>;
 
 /** A test that waits for its client's connections. */
@@ -100,7 +100,7 @@ class Server {
     }
   }
 
-  /** An adapter for each test: closing it ends all that is left of the test. */
+  /** Prepares a test on an adapter of its own: closing that destroys all objects of the test. */
   private async prepare(client: ClientInfo, command: Buffer): Promise<Test> {
     const ia = await this.open();
     try {
@@ -138,14 +138,17 @@ async function clientOf(conn: Connection): Promise<ClientInfo> {
   throw new Error(`the client speaks version ${client.version}, and this is ${VERSION}`);
 }
 
-/** Tells where to connect to. That it has come, the client shows: it may leave before we know. */
+/**
+ * Sends the port to connect to. The client need not acknowledge it: connecting shows that it
+ * arrived.
+ */
 function answer(conn: Connection, firstPort: number): void {
   const message = Buffer.alloc(CONTROL_BYTES);
   writeServerInfo(message, { version: VERSION, littleEndian: true, firstPort });
   conn.send(message).catch(() => undefined);
 }
 
-/** A stranger does not take all the memory of the machine. */
+/** Limits the memory that a client can make the server allocate. */
 function checkMemory(endpoints: number, lengths: readonly number[]): void {
   const bytes = endpoints * lengths.reduce((sum, length) => sum + length, 0);
   if (endpoints >= 1 && endpoints <= TEST_PORTS && bytes <= MAX_TEST_BYTES) return;

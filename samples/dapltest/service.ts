@@ -3,15 +3,15 @@ import type { Cr, Evd, Ia, Psp, Rsp } from 'dapl';
 
 import type { Endpoint } from '../endpoint.js';
 
-/** From being told the port until connecting; the client may be busy with its other endpoints. */
+/** Time from the answer until the client connects; it may be busy with its other endpoints. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** Hands out the request of one connection. */
+/** Waits for the request of one connection. */
 export class Service {
   private readonly requests: Evd;
   private readonly point: Psp | Rsp;
 
-  /** @param useRsp reserve the endpoint for the one that comes */
+  /** @param useRsp true to reserve the endpoint for the connection */
   constructor(ia: Ia, { ep }: Endpoint, connQual: number, useRsp = false) {
     const evd = ia.createEvd({ qlen: 4 });
     this.requests = evd;
@@ -26,7 +26,7 @@ export class Service {
   }
 }
 
-/** Ports that tests take from, one after the other, so that late packets find no listener. */
+/** Allocates ports to tests, one after the other, so that late packets find no listener. */
 export class Ports {
   private readonly taken = new Set<number>();
   private nextPort: number;
@@ -43,7 +43,7 @@ export class Ports {
     return this.nextPort;
   }
 
-  /** @returns the first of so many in a row. @throws Error when there are no more */
+  /** Allocates ports in a row. @returns the first. @throws Error if none are left */
   take(count: number): number {
     for (let tried = 0; tried < this.count; tried++) {
       if (this.nextPort + count > this.first + this.count) this.nextPort = this.first;

@@ -28,7 +28,7 @@ export async function transactionClient(
       const work = new Iterations(lanes, 'client', command);
       work.prepare();
       await all(lanes, (lane) => lane.awaitSync());
-      // No thread begins before the server is ready for all of them.
+      // No thread begins before the server is ready for all.
       await everybody.arrive();
       for (const lane of lanes) lane.sendSync();
       const start = performance.now();
@@ -42,7 +42,7 @@ export async function transactionClient(
   reportTransaction(print, command, sumOf(parts), seconds);
 }
 
-/** The server's side; when it has been made, every port is served. */
+/** The server's side; all ports are served once it is created. */
 export class TransactionServer {
   private readonly threads: readonly (readonly Place[])[];
 

@@ -12,7 +12,7 @@ const TEXT = /^[0-9a-f]{4}:[0-9a-f]{8}:[0-9a-f]{8}:([0-9a-f]{8}):([^\0]*)\0/;
 const TIMEOUT_MS = 10_000;
 
 export interface Introduction {
-  /** Undefined when it is none of IPv4: the client keeps to the one it has. */
+  /** Undefined if the text names no IPv4 address: the client then keeps its own. */
   readonly address: string | undefined;
   readonly provider: string;
 }
@@ -27,7 +27,7 @@ export function writeIntroduction({ address, provider }: Introduction): Buffer {
   return bytes;
 }
 
-/** @throws Error when it is no introduction */
+/** @throws Error if the bytes are no introduction */
 export function readIntroduction(bytes: Buffer): Introduction {
   const [, number = '', provider = ''] = TEXT.exec(bytes.toString('latin1')) ?? [];
   if (bytes.length !== TEXT_BYTES || number === '') {
@@ -39,7 +39,7 @@ export function readIntroduction(bytes: Buffer): Introduction {
   return { address, provider };
 }
 
-/** Waits for one client and introduces the server to it. */
+/** Waits for one client and sends it the introduction. */
 export async function introduceServer(own: string, introduction: Introduction): Promise<void> {
   const server = createServer();
   try {
@@ -48,14 +48,14 @@ export async function introduceServer(own: string, introduction: Introduction): 
     socket.on('error', () => undefined);
     socket.end(writeIntroduction(introduction));
     await once(socket, 'finish');
-    // The C program keeps its end open: this is not waited for.
+    // The C program keeps its end open, so do not wait for it.
     socket.destroy();
   } finally {
     server.close();
   }
 }
 
-/** Asks the server. @throws Error, in a sentence, when there is none */
+/** Asks the server for its introduction. @throws Error, in a sentence, if there is none */
 export async function meetServer(host: string): Promise<Introduction> {
   const socket = connect(TCP_PORT, host);
   socket.setTimeout(TIMEOUT_MS, () => {

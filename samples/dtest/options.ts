@@ -13,9 +13,9 @@ export interface Steps {
   /** Lengths of the ping-pong of writes. */
   readonly lengths: readonly number[];
   readonly burst: number;
-  /** One write of so many tells when it is done. */
+  /** One write of this many is signalled. */
   readonly signalRate: number;
-  /** Only the client writes. */
+  /** True if only the client writes. */
   readonly unidirectional: boolean;
   readonly checkData: boolean;
   readonly poll: boolean;
@@ -24,7 +24,7 @@ export interface Steps {
 export interface Options extends Steps {
   /** The server's host; undefined to be the server. */
   readonly host: string | undefined;
-  /** Our own address; a client's default is the one that the system would take. */
+  /** Our own address; a client's default is by the routing table. */
   readonly source: string | undefined;
   readonly provider: ProviderName;
   /** The provider that the server tells its client to open. */
@@ -68,7 +68,7 @@ function optionsOf(given: Given): Options {
     throw new Error('a server needs -I, its own address; a client needs -h');
   }
   if (allLengthsAsked && !pingPong) throw new Error('-a and -i go with -W or -D');
-  // A ping-pong of nothing in particular is one of single bytes.
+  // By default a ping-pong has single bytes.
   const shortest = pingPong && !given.dataCheck && !allLengthsAsked;
   const lengthBytes = given.length ?? (shortest ? 1 : BUFFER_BYTES.default);
   const { burst } = given;

@@ -10,14 +10,14 @@ import type { RemoteAddress } from 'dapl';
 
 export const CONN_QUAL = 45_248;
 export const PLACE_BYTES = 16;
-/** Receives for places, and requests that read at a time. */
+/** Receives for memory locations, and RDMA reads in flight. */
 export const PLACE_RECEIVES = 3;
 export const READS = 4;
-/** Messages of the ping-pong of messages. */
+/** Rounds of the ping-pong of messages. */
 export const MESSAGE_ROUNDS = 100;
 /** The first byte of a side's messages. */
 export const MESSAGE_MARK = { client: 0x55, server: 0xaa } as const;
-/** dtest's 0x7777 as a little-endian machine puts it on the wire, where ours is big-endian. */
+/** dtest's 0x7777 as a little-endian machine sends it; our wire format is big-endian. */
 export const LAST_WRITE_IMMEDIATE = 0x77770000;
 
 const PRIVATE_BYTES = 48;
@@ -31,7 +31,7 @@ export function isGreeting(privateData: Uint8Array, first: 1 | 2): boolean {
   return Buffer.from(privateData.subarray(0, PRIVATE_BYTES)).equals(greeting(first));
 }
 
-/** A side's memory, where the other one writes and reads. */
+/** A side's memory, which the peer writes and reads. */
 export interface Place extends RemoteAddress {
   readonly lengthBytes: number;
 }

@@ -41,7 +41,7 @@ export class Session {
   private readonly places: readonly Message[];
   private placesTaken = 0;
 
-  /** Receives are posted: the peer may connect. */
+  /** Posts the receives, so that the peer may connect. */
   constructor(
     ia: Ia,
     readonly role: Role,
@@ -57,7 +57,7 @@ export class Session {
     });
     const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
     const privileges = LOCAL_READ | LOCAL_WRITE | REMOTE_READ | REMOTE_WRITE;
-    // A power of two, or a neighbour of it, may be longer than what it leads up to.
+    // A power of two, or a neighbour of it, may be longer than the requested length.
     const bytes = Math.max(lengthBytes * rounds, ...lengths);
     this.inbox = ia.allocate(bytes, { pz, privileges });
     this.outbox = ia.allocate(bytes, { pz });
@@ -98,12 +98,12 @@ export class Session {
     this.remote = new RemoteSegment(peer);
   }
 
-  /** Tells the peer that a step is done: what it says is known already. */
+  /** Tells the peer that a step is done. The content of the message does not matter. */
   tellDone(): void {
     tell(this.endpoint, this.place.segment);
   }
 
-  /** Waits until the peer tells the same. */
+  /** Waits until the peer tells that it is done. */
   async awaitDone(): Promise<void> {
     await this.takePlace();
   }
@@ -131,14 +131,14 @@ export class Session {
     this.outbox.free();
   }
 
-  /** Does a step at a place of the peer's memory, which it has told. */
+  /** The peer's memory, which must be known by now. */
   theRemote(): RemoteSegment {
     if (this.remote === undefined) throw new Error('the peer has not told its place');
     return this.remote;
   }
 }
 
-/** The server is there before it listens: a client that is early is told so. */
+/** True for the refusal of a server that has announced itself but does not listen yet. */
 export function isEarly(error: unknown): boolean {
   if (!(error instanceof ConnectionEnded)) return false;
   const { number } = error.event;

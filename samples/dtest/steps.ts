@@ -1,4 +1,4 @@
-/** The steps of dtest, the same at both sides but for which begins. */
+/** The steps of dtest: the same on both sides, except for the one that begins. */
 import { setImmediate } from 'node:timers/promises';
 
 import { CompletionFlags, type LmrSegment } from 'dapl';
@@ -22,7 +22,7 @@ export async function runSteps(session: Session, print: Print): Promise<void> {
   }
 }
 
-/** Many writes to the same place; then each side says that it is done. */
+/** Many writes to the same memory; then each side says that it is done. */
 async function writes(session: Session, print: Print): Promise<void> {
   const { role, steps, outbox, inbox } = session;
   const start = performance.now();
@@ -33,7 +33,7 @@ async function writes(session: Session, print: Print): Promise<void> {
   print(`${role.toUpperCase()}: RDMA write buffer contains: ${readText(inbox.bytes)}`);
 }
 
-/** The same, and the last write has an immediate: that is how the peer knows. */
+/** The same, but the last write has an immediate, which tells the peer that it is done. */
 async function writesWithImmediate(session: Session, print: Print): Promise<void> {
   const { role, steps, outbox, inbox } = session;
   const start = performance.now();
@@ -83,7 +83,7 @@ async function reads(session: Session, print: Print): Promise<void> {
   print(`${role.toUpperCase()}: RDMA read buffer contains: ${readText(outbox.bytes)}`);
 }
 
-/** A hundred messages there and back, each in a place of its own. */
+/** A hundred messages in each direction, each with its own buffer. */
 async function messages(session: Session, print: Print): Promise<void> {
   const { endpoint, role, steps, inbox, outbox } = session;
   const { lengthBytes } = steps;
@@ -109,10 +109,7 @@ async function messages(session: Session, print: Print): Promise<void> {
   reportRounds(print, 'Message', MESSAGE_ROUNDS, lengthBytes, performance.now() - start);
 }
 
-/**
- * Writes there and back: each side looks at the last byte of its memory until it is the number of
- * the round.
- */
+/** Ping-pong of writes: each side polls the last byte of its memory for the number of the round. */
 async function writePingPong(session: Session, length: number, print: Print): Promise<void> {
   const { endpoint, role, steps, outbox } = session;
   const segment = outbox.segment(0, length);
@@ -122,7 +119,7 @@ async function writePingPong(session: Session, length: number, print: Print): Pr
     if (role === 'server') await awaitRound(session, length, round);
     if (steps.checkData) fillRound(session, length, round);
     segment.bytes[length - 1] = round + 1;
-    // The client may leave on the server's last one.
+    // The client may disconnect after the server's last write.
     const isLast = role === 'server' && round + 1 === steps.burst;
     const isSignalled = (round + 1) % steps.signalRate === 0 && !isLast;
     const flags = isSignalled ? CompletionFlags.DEFAULT : CompletionFlags.SUPPRESS;
@@ -151,7 +148,7 @@ async function awaitRound(session: Session, length: number, round: number): Prom
   if (wrong >= 0) throw new Error(`round ${round}: byte ${wrong} is ${came[wrong]}`);
 }
 
-/** The client makes up what is sent; the server sends it back. */
+/** Fills the buffer of a round: the client makes up the data, the server echoes it. */
 function fillRound({ role, inbox, outbox }: Session, length: number, round: number): void {
   const bytes = outbox.bytes.subarray(0, length - 1);
   if (role === 'server') bytes.set(inbox.bytes.subarray(0, length - 1));

@@ -14,7 +14,7 @@ import { runSteps } from './steps.js';
 const ATTEMPTS = 20;
 const PAUSE_MS = 250;
 
-/** @param introduce is called when a client may connect */
+/** @param introduce is called once clients may connect */
 export async function runServer(
   ia: Ia,
   steps: Steps,

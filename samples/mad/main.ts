@@ -1,6 +1,6 @@
 /**
- * Management datagrams of an application's own between two processes: one answers, one asks. The
- * answer may be longer than a datagram: RMPP carries it in segments.
+ * Management datagrams of an application between two processes: one answers, one asks. The answer
+ * may be longer than a datagram: RMPP carries it in segments.
  */
 import { readdir } from 'node:fs/promises';
 

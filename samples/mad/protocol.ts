@@ -1,6 +1,8 @@
 /** A directory of a machine, as management datagrams of a vendor class (IBTA 16.5). */
 
-/** Vendor range 2: told apart by an OUI. This one is locally administered, so no vendor's. */
+/**
+ * The class, in vendor range 2, with its OUI. This one is locally administered: no vendor owns it.
+ */
 export const DIRECTORY = {
   managementClass: 0x30,
   classVersion: 1,
@@ -12,9 +14,9 @@ export const DIRECTORY = {
 export const Attribute = {
   /** One line about the machine. */
   SUMMARY: 0x0010,
-  /** The names in the one directory that the machine shows, if it shows any; one a line. */
+  /** The names in the directory that the machine shows, if any; one per line. */
   LISTING: 0x0011,
-  /** A text of as many bytes as the attribute modifier says, to see a transfer of some length. */
+  /** A text of as many bytes as the attribute modifier says, for transfers of any length. */
   TEXT: 0x0012,
 } as const;
 

@@ -6,12 +6,12 @@ import { lastValueFrom, mergeMap } from 'rxjs';
 
 import { Attribute, DIRECTORY, MAX_TEXT_BYTES, toBytes } from './protocol.js';
 
-/** Others wait: an answer may be a megabyte. */
+/** Number of answers in flight; each may have a megabyte. Further requests wait. */
 const ANSWERS_AT_A_TIME = 16;
 
 /**
- * Resolves when the adapter is closed.
- * @param directory the one whose names are told: what may be seen is this side's choice
+ * Serves until the adapter is closed.
+ * @param directory the directory to list: this side decides what others can see
  */
 export async function serve(ia: Ia, directory?: string): Promise<void> {
   const agent = ia.mad.registerAgent({ ...DIRECTORY, methods: [MadMethod.GET] });

@@ -1,7 +1,7 @@
 /**
  * mckey in TypeScript: librdmacm's exchange of datagrams by multicast. Either end may be the C
- * program: `mckey -m 239.1.2.3 -b 10.0.0.1` hears what `node dist/samples/mckey/main.js -s
- * -m 239.1.2.3 -b 10.0.0.2` tells.
+ * program: `mckey -m 239.1.2.3 -b 10.0.0.1` receives what `node dist/samples/mckey/main.js -s -m
+ * 239.1.2.3 -b 10.0.0.2` sends.
  */
 import { type Ia, localAddressToward, UdEp } from 'dapl';
 import { datagrams, type Datagrams } from 'dapl/flow';
@@ -16,7 +16,9 @@ await runProgram('mckey', async (open) => {
   await (isSender ? tell(ia, options) : hear(ia, options));
 });
 
-/** The sender: every endpoint sends its datagrams to the group, and learns nothing of members. */
+/**
+ * The sender: every endpoint sends its datagrams to the group, and learns nothing about members.
+ */
 async function tell(ia: Ia, options: Options): Promise<void> {
   const { group, sendOnly, connections, messages, sizeBytes } = options;
   // The Q_Key is the endpoint's own, which is by default that of rdma_cm's groups.
@@ -32,10 +34,10 @@ async function tell(ia: Ia, options: Options): Promise<void> {
   process.stdout.write(`${connections * messages} datagrams left for ${group}\n`);
 }
 
-/** The receiver: every endpoint hears the group until so many datagrams have come to it. */
+/** The receiver: every endpoint receives from the group until it has the requested number. */
 async function hear(ia: Ia, options: Options): Promise<void> {
   const { group, connections, messages, sizeBytes } = options;
-  // What more than one sender tells comes to everyone: there is room for some of that too.
+  // Several senders may send to the group: leave room for some of their datagrams, too.
   const receives = { buffers: 2 * messages, bufferBytes: sizeBytes };
   const members = await Promise.all(
     Array.from({ length: connections }, () => datagrams(ia, { receives })),

@@ -7,13 +7,13 @@ import { providerOption, type ProviderName } from '../provider-option.js';
 export interface Options {
   /** IP address of the group. */
   readonly group: string;
-  /** It tells the group, and hears nothing. */
+  /** True to send to the group and receive nothing. */
   readonly isSender: boolean;
-  /** The sender does not join: the group takes datagrams of those outside too. */
+  /** True if the sender does not join: the group also accepts datagrams from outside. */
   readonly sendOnly: boolean;
-  /** Our own IP address, whose interface joins; default the one that the system would take. */
+  /** Our own IP address, whose interface joins; default: by the routing table. */
   readonly bind: string | undefined;
-  /** Endpoints, each of which joins. */
+  /** Number of endpoints, each of which joins. */
   readonly connections: number;
   /** Datagrams that each endpoint sends, or waits for. */
   readonly messages: number;

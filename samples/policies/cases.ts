@@ -1,7 +1,7 @@
 /**
  * The review of August 2005 (openib-general, "evd upcall policy implementation"), point by point:
- * what a kDAPL consumer had to do, in words, beside the stream that does it. The numbers are those
- * of docs/discussions.md.
+ * the work of a kDAPL consumer, in words, beside the stream that does it. The numbers are those of
+ * docs/discussions.md.
  */
 import type { DatError } from 'dapl';
 import { receives, upcalls } from 'dapl/rx';
@@ -26,7 +26,7 @@ export interface Point {
   readonly title: string;
   /** The work that a consumer of kDAPL had to do. */
   readonly then: string;
-  /** The same with streams. @returns what it has shown, which is the same on every provider */
+  /** The same with streams. @returns the outcome, which is the same on every provider */
   readonly now: (world: World) => Promise<string>;
 }
 
@@ -143,7 +143,7 @@ export const POINTS: readonly Point[] = [
       'upcall, until another one came; so poll now and then, to be sure.',
     now: async (world: World): Promise<string> => {
       const numbers$ = upcalls(world.evd, ONE, async (event) => {
-        // The next one comes while this upcall is in progress, and nothing comes after it.
+        // The next one, which is the last, arrives while this upcall is in progress.
         if (numberOf(event) === 0) await world.arrive(1);
         return numberOf(event);
       });
@@ -233,7 +233,9 @@ export const POINTS: readonly Point[] = [
       const paused$ = new BehaviorSubject(false);
       const numbers: number[] = [];
       let refusals = 0;
-      /** Our own context: everything that waits, until upcalls can be enabled again. */
+      /**
+       * The consumer's own context: takes all pending events, until upcalls can be enabled again.
+       */
       const drain = (error?: DatError): void => {
         if (error !== undefined) refusals++;
         numbers.push(...world.drain());
@@ -247,7 +249,7 @@ export const POINTS: readonly Point[] = [
       await world.arrive(1);
       await aWhile();
       await world.arrive(5);
-      // Upcalls are off: all of them wait, and enabling is refused until they have been taken.
+      // Upcalls are off: all events wait, and enabling is refused until they are taken.
       paused$.next(false);
       await aWhile();
       subscription.unsubscribe();

@@ -3,11 +3,11 @@ import { type DatEvent, type Ep, type Evd, EvdFlags, type Ia, type Lmr } from 'd
 import { accepting, completionOf, connected } from 'dapl/rx';
 import { firstValueFrom } from 'rxjs';
 
-/** More than any point needs. */
+/** Number of receives: more than any point needs. */
 const RECEIVES = 32;
 const MESSAGE_BYTES = 64;
 
-/** The two adapters, and what the receiving one has traced. */
+/** The two adapters, and the trace of the receiving one. */
 export interface Adapters {
   readonly sender: Ia;
   readonly receiver: Ia;
@@ -19,7 +19,7 @@ export class World {
 
   private constructor(
     readonly adapters: Adapters,
-    /** Completions of what `receiver` receives: the cookies are 0, 1, 2 and so on. */
+    /** Completions of the receives of `receiver`: the cookies are 0, 1, 2 and so on. */
     readonly evd: Evd,
     readonly sender: Ep,
     readonly receiver: Ep,
@@ -45,7 +45,7 @@ export class World {
     return new World(adapters, evd, sender, await accepted, outbox);
   }
 
-  /** So many messages come; resolves when the peer's device has them. */
+  /** Sends messages; resolves when the peer's device has them. */
   async arrive(count: number): Promise<void> {
     const cookies = Array.from({ length: count }, () => this.sent++);
     for (const cookie of cookies) this.sender.postSend(this.outbox.segment(), cookie);
@@ -53,7 +53,7 @@ export class World {
     await Promise.all(cookies.map((cookie) => firstValueFrom(completionOf(sender, cookie))));
   }
 
-  /** Events that wait in the dispatcher. */
+  /** Number of pending events. */
   get waiting(): number {
     return this.evd.query().pending;
   }
@@ -79,7 +79,7 @@ export function numberOf(event: DatEvent): number {
   return event.type === 'dto' ? event.cookie : NaN;
 }
 
-/** A turn of the event loop, and another: work that takes a while. */
+/** Two turns of the event loop: stands for work that takes a while. */
 export async function aWhile(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
 }

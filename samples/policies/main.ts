@@ -1,4 +1,4 @@
-/** Shows each point of the review of August 2005 on a simulated fabric, or over softroce. */
+/** Runs each point of the review of August 2005 on a simulated fabric, or over softroce. */
 import { Command, Option } from 'commander';
 import { type LogMethods, openIa } from 'dapl';
 import { Fabric, mock } from 'dapl/providers/mock';

@@ -1,7 +1,7 @@
 /**
- * A ring of records in shared memory: one thread writes, another one reads. Indices run freely and
- * are stored after what they cover; each side says when it waits for the other, so that only then a
- * message has to wake it.
+ * A ring of records in shared memory, for one writer thread and one reader thread. Indices run
+ * freely, and are stored after the bytes that they cover. Each side notes when it waits for the
+ * other: only then is a wake-up message needed.
  */
 
 /** Words of the control block; indices are a cache line apart. */
@@ -14,7 +14,7 @@ export class ByteRing {
   private readonly bytes: Uint8Array;
   private readonly words: Uint32Array;
 
-  /** @param byteLength of its part: the control block, and a power of two of bytes behind it */
+  /** @param byteLength of this ring: the control block, followed by a power of two of bytes */
   constructor(memory: SharedArrayBuffer, byteOffset: number, byteLength: number) {
     const size = byteLength - CONTROL_BYTES;
     if (size < 4096 || (size & (size - 1)) !== 0) {
@@ -25,7 +25,7 @@ export class ByteRing {
     this.words = new Uint32Array(memory, byteOffset + CONTROL_BYTES, size / 4);
   }
 
-  /** Bytes of memory for a ring of so many bytes. */
+  /** Bytes of memory for a ring with this capacity. */
   static bytesFor(size: number): number {
     return CONTROL_BYTES + size;
   }
@@ -35,14 +35,14 @@ export class ByteRing {
   }
 
   /**
-   * Makes room for a record, or notes that the writer waits.
-   * @returns where its bytes go, or undefined when there is no room
+   * Reserves room for a record, or notes that the writer waits. @returns the record's bytes, or
+   * undefined if there is no room
    */
   reserve(length: number): Uint8Array | undefined {
     return this.room(length) ?? this.roomAfterWaiting(length);
   }
 
-  /** The record of the last `reserve` is written. True when the reader is to be woken. */
+  /** Publishes the record of the last `reserve`. True if the reader must be woken. */
   commit(length: number): boolean {
     const at = this.load(CONTROL.PRODUCER);
     const start = this.place(at, length);
@@ -51,12 +51,15 @@ export class ByteRing {
     return Atomics.exchange(this.control, CONTROL.READER_WAITS, 0) === 1;
   }
 
-  /** The next record, until `release`; undefined, and noted that the reader waits, if none. */
+  /**
+   * The next record, valid until `release`. If there is none, notes that the reader waits, and
+   * returns undefined.
+   */
   peek(): Uint8Array | undefined {
     return this.next() ?? this.nextAfterWaiting();
   }
 
-  /** Gives the record of the last `peek` back. True when the writer is to be woken. */
+  /** Releases the record of the last `peek`. True if the writer must be woken. */
   release(record: Uint8Array): boolean {
     const at = this.load(CONTROL.CONSUMER);
     this.store(CONTROL.CONSUMER, this.skipped(at) + spanOf(record.length));
@@ -72,13 +75,13 @@ export class ByteRing {
     const start = this.place(producer, length);
     const used = (start + spanOf(length) - this.load(CONTROL.CONSUMER)) | 0;
     if (used > this.bytes.length) return undefined;
-    // What is left at the end is passed over: a length of 0 says so.
+    // A length of 0 marks the rest of the ring as skipped.
     if (start !== producer) this.words[(producer & this.mask) >>> 2] = 0;
     const from = (start & this.mask) + RECORD_HEADER_BYTES;
     return this.bytes.subarray(from, from + length);
   }
 
-  /** The reader may have made room between the look and the note. */
+  /** Checks for room once more: the reader may have made some before the note. */
   private roomAfterWaiting(length: number): Uint8Array | undefined {
     Atomics.store(this.control, CONTROL.WRITER_WAITS, 1);
     const room = this.room(length);

@@ -1,4 +1,6 @@
-/** The suites of `dapl/testing` over this provider, without a test runner; fails if any does. */
+/**
+ * Runs the suites of `dapl/testing` over this provider, without a test runner; fails if any fails.
+ */
 import { openIa } from 'dapl';
 import {
   reportOf,
@@ -13,7 +15,7 @@ import { createLink, threads, ThreadPort, type ThreadPortOptions } from './index
 const ACTIVE = '10.0.0.1';
 const PASSIVE = '10.0.0.2';
 
-/** Both ends in one thread: what is between them is the same. */
+/** Both ends in one thread: the link between them is the same. */
 function ends(): readonly [ThreadPortOptions, ThreadPortOptions] {
   const [one, other] = createLink();
   return [
@@ -22,7 +24,7 @@ function ends(): readonly [ThreadPortOptions, ThreadPortOptions] {
   ];
 }
 
-/** `npm test -- quick`: the port and the device, and what the provider carries. */
+/** `npm test -- quick`: the port and the device, and the features that the provider supports. */
 const isQuick = process.argv.includes('quick');
 const results: BehaviourResult[] = [
   ...(await runPacketPort({

@@ -1,4 +1,4 @@
-/** RDMA between the worker threads of a program: a provider is its packet port and four lines. */
+/** RDMA between the worker threads of a program: the provider is a packet port and four lines. */
 import type { ConfiguredProvider } from 'dapl/spi';
 import { hcaProvider } from 'dapl/provider-kit';
 import { ThreadPort, type ThreadPortOptions } from './thread-port.js';

@@ -8,7 +8,7 @@ const SERVER = '10.0.0.1';
 const CLIENT = '10.0.0.2';
 const PORT = 7000;
 
-/** The worker answers each message with the same in capitals, until its client has gone. */
+/** The worker: answers each message in capitals, until its client disconnects. */
 async function serve(link: ThreadLink): Promise<void> {
   const ia = await openIa(threads({ link, address: SERVER, peer: CLIENT }));
   const listener = await listen(ia, { port: PORT });

@@ -18,12 +18,12 @@ const HEADER_BYTES = 48;
 const PACKETS = 64;
 const STRIDE = HEADER_BYTES + MTU_BYTES;
 const SEGMENTS = 512;
-/** Nothing comes from a UDP port here, but the packets have to have one. */
+/** UDP source port of the packets: none is involved here, but packets must state one. */
 const SOURCE_PORT = 49152;
 
 export interface ThreadPortOptions {
   readonly link: ThreadLink;
-  /** IPv4 address in text that this end goes by, and the other one's. */
+  /** IPv4 address in text of this end, and that of the other end. */
   readonly address: string;
   readonly peer: string;
 }
@@ -135,7 +135,7 @@ export class ThreadPort implements PacketPort {
     this.options.link.wake.close();
   }
 
-  /** From the event loop: something may have come, or there may be room again. */
+  /** Called from the event loop: packets may have arrived, or there may be room again. */
   private tell(): void {
     this.handlers?.onWritable();
     if (!this.closed && !this.rings.inbound.isEmpty) this.handlers?.onReadable();
@@ -147,7 +147,7 @@ export class ThreadPort implements PacketPort {
     this.rxPackets.set([index * STRIDE, packet.length, 0, 0, ...this.peer, SOURCE_PORT], at);
   }
 
-  /** @throws RangeError for a packet that breaks the contract */
+  /** @throws RangeError if a packet breaks the contract */
   private lengthOf(at: number): number {
     const { txPackets, txSegments } = this;
     const [path = 0, header = 0, first = 0, count = 0] = txPackets.subarray(at, at + 4);

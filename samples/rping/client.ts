@@ -1,4 +1,4 @@
-/** The active side: offers a source, then a sink, and compares what comes back. */
+/** The active side: offers a source, then a sink, and compares the data that comes back. */
 import type { Ia } from 'dapl';
 import { connect } from 'dapl/flow';
 
@@ -21,7 +21,7 @@ export async function runClient(ia: Ia, options: Options): Promise<void> {
     fillPing(source.bytes, ping);
     for (const buffer of [source, sink]) {
       await conn.send(placeMessage(buffer), STEP);
-      // The answer says "go ahead", whatever its bytes are.
+      // Any answer means "go ahead".
       await conn.receive(STEP);
     }
     if (options.validate && Buffer.compare(source.bytes, sink.bytes) !== 0) {

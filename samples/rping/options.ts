@@ -9,10 +9,10 @@ export interface Options {
   readonly role: 'server' | 'client';
   /** IP address: our own as a server, the server's as a client. */
   readonly address: string;
-  /** Our own address as a client; default the one that the system would take to get there. */
+  /** Our own address as a client; default: by the routing table. */
   readonly source: string | undefined;
   readonly port: number;
-  /** Pings; 0 is for ever. */
+  /** Number of pings; 0: endless. */
   readonly count: number;
   readonly sizeBytes: number;
   readonly verbose: boolean;

@@ -24,7 +24,7 @@ export const SIZE_BYTES = { min: 26, max: 65_535, default: 64 } as const;
 /** A buffer that the peer may read or write. */
 export type BufferPlace = Required<Remote>;
 
-/** The message that tells where a buffer is. */
+/** Encodes the message that announces a buffer. */
 export function placeMessage({ address, rmrContext, length }: BufferPlace): Uint8Array {
   const message = new Uint8Array(MESSAGE_BYTES);
   const view = viewOf(message);
@@ -34,7 +34,7 @@ export function placeMessage({ address, rmrContext, length }: BufferPlace): Uint
   return message;
 }
 
-/** @throws RangeError for a message that has not 16 bytes */
+/** @throws RangeError unless the message has 16 bytes */
 export function placeOf(message: Uint8Array): BufferPlace {
   const view = viewOf(message);
   return {
@@ -57,7 +57,7 @@ export function fillPing(buffer: Uint8Array, ping: number): void {
   buffer[buffer.length - 1] = 0;
 }
 
-/** Bytes of the text with its zero byte, or all when there is none. */
+/** Length of the text with its zero byte, or of the whole buffer if there is none. */
 export function textLength(buffer: Uint8Array): number {
   const end = buffer.indexOf(0);
   return end < 0 ? buffer.length : end + 1;

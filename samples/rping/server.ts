@@ -1,4 +1,4 @@
-/** The passive side: serves one client, and ends with it. */
+/** The passive side: serves one client, then ends. */
 import type { Ia } from 'dapl';
 import { type Connection, listen } from 'dapl/flow';
 
@@ -25,7 +25,7 @@ export async function runServer(ia: Ia, options: Options): Promise<void> {
   }
 }
 
-/** The first client that comes; later ones are told that nothing listens. */
+/** Accepts the first client; later ones are refused. */
 async function oneClient(ia: Ia, { address, port }: Options): Promise<Connection> {
   await using listener = await listen(ia, { port, ...RECEIVES });
   process.stdout.write(`listening on ${address}, port ${port}\n`);

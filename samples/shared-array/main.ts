@@ -1,6 +1,6 @@
 /**
- * An array of numbers that two processes share, and a third one writes over RDMA: serve and watch
- * map the same registered memory, and a write of the third is in both at once.
+ * An array of numbers that two processes share, and a third one writes over RDMA. `serve` and
+ * `watch` map the same registered memory, so a write of the third appears in both at once.
  */
 import { Command } from 'commander';
 import { integer } from '../integer-option.js';

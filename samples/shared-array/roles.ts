@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Ia, type Lmr, MemPrivileges, type Pz } from 'dapl';
 import { connect, listen, type Remote } from 'dapl/flow';
 
-// What the memory holds: words that count rounds, and behind them the numbers.
+// Layout of the memory: words that count rounds, then the numbers.
 
-/** In front of the numbers, a page: peers have no access to it. */
+/** A page before the numbers: peers have no access to it. */
 const HEADER_BYTES = 4096;
 const MIB = 1 << 20;
-/** Rounds that are complete, and those that have been added up. */
+/** Words that count completed rounds, and rounds that were added up. */
 const WRITTEN = 0;
 const READ = 1;
 
@@ -19,7 +19,7 @@ interface SharedArray {
   readonly lmr: Lmr;
 }
 
-/** The same memory for every process of the user that asks for that name. */
+/** Maps the memory of a name: the same for every process of the user. */
 function shareArray(ia: Ia, pz: Pz, name: string, mib: number): SharedArray {
   const lmr = ia.allocate(HEADER_BYTES + mib * MIB, {
     pz,
@@ -53,12 +53,15 @@ export interface Place {
 
 const LOOK_MS = 1;
 
-/** Atomics.wait wakes threads of one process only: between two, one looks, or is told. */
+/**
+ * Waits for a count. Atomics.wait only wakes threads of its own process; between two processes, one
+ * polls or is told.
+ */
 async function reached(rounds: Int32Array, word: number, count: number): Promise<void> {
   while (Atomics.load(rounds, word) < count) await sleep(LOOK_MS);
 }
 
-/** Opens the array to one writer; a round begins when the one before has been added up. */
+/** Serves the array to one writer. A round begins when the previous one has been added up. */
 export async function serve(
   ia: Ia,
   { name, mib }: Place,
@@ -83,7 +86,7 @@ export async function serve(
   }
 }
 
-/** Waits for each round, and adds all numbers up: nothing is copied to this process. */
+/** Waits for each round and adds up all numbers; nothing is copied to this process. */
 export async function watch(ia: Ia, { name, mib }: Place, until: number): Promise<void> {
   const { rounds, numbers } = shareArray(ia, ia.createPz(), name, mib);
   console.log('watching');
@@ -97,7 +100,7 @@ export async function watch(ia: Ia, { name, mib }: Place, until: number): Promis
   }
 }
 
-/** Writes the whole array by RDMA, a mebibyte at a time, and waits until it has been read. */
+/** Writes the whole array by RDMA, a mebibyte at a time, and waits until it was read. */
 export async function write(
   ia: Ia,
   { mib }: Place,
@@ -122,6 +125,6 @@ export async function write(
     await conn.send(Uint8Array.of(round & 0xff));
     await conn.receive();
   }
-  // The one that serves closes it.
+  // The serving process closes it.
   for await (const message of conn) throw new Error(`${message.bytes.length} bytes too many`);
 }

@@ -9,10 +9,10 @@ const BUFFERS = 64;
 const GOODBYE_MS = 1500;
 
 /**
- * A silent peer is asked for a sign of life twice a second, and shows within three seconds: an ACK
- * is waited for 34 ms (4.096 us * 2^13) at the accepting side, 134 ms at the connecting one, which
- * adds the peer's ACK delay, and five retries back off to four times that. A killed process shows
- * sooner, by ICMP. A peer without a posted receive is waited for six times 82 ms.
+ * Timeouts that detect a dead peer within three seconds. Keepalives are sent twice a second. An ACK
+ * is due within 34 ms (4.096 us * 2^13) on the accepting side and 134 ms on the connecting side,
+ * which adds the peer's ACK delay; five retries back off to four times that. A killed process is
+ * detected sooner, by ICMP. A peer without a posted receive gets six retries of 82 ms.
  */
 export const CONNECTION: ConnectionOptions = {
   receives: { buffers: BUFFERS, bufferBytes: MESSAGE_BYTES },
@@ -23,24 +23,23 @@ export const CONNECTION: ConnectionOptions = {
   },
 };
 
-/** A connection under way. */
+/** An open connection. */
 export interface Control {
   readonly conn: Connection;
-  /** The other side, as people are told of it. */
+  /** The name of the other side in messages. */
   readonly peer: string;
   /** Aborted to interrupt. */
   readonly signal: AbortSignal;
 }
 
-/** Sends a message, behind those before. That it cannot be sent any more, `hear` tells. */
+/** Sends a message after all previous ones. If it cannot be sent, `hear` reports that. */
 export function say({ conn }: Pick<Control, 'conn'>, message: Message): void {
   conn.send(encode(message)).catch(() => undefined);
 }
 
 /**
- * The next message.
- * @throws TransferFailure when the connection ends first, or the peer says stop; FlowError
- * DAT_INTERRUPTED_CALL
+ * The next message. @throws TransferFailure if the connection ends first, or the peer says stop;
+ * FlowError DAT_INTERRUPTED_CALL
  */
 export async function hear({ conn, peer, signal }: Control): Promise<Message> {
   const { bytes } = await conn.receive({ signal }).catch((error: unknown) => {
@@ -56,7 +55,7 @@ export async function hear({ conn, peer, signal }: Control): Promise<Message> {
   throw new TransferFailure(`${peer} stopped: ${message.reason}`, { byPeer: true });
 }
 
-/** Like `hear`, for the one type that may come now. */
+/** Like `hear`, for the one type that is allowed now. */
 export async function expect<T extends Message['type']>(
   control: Control,
   type: T,
@@ -66,7 +65,7 @@ export async function expect<T extends Message['type']>(
   throw new TransferFailure(`The peer sent "${message.type}" where "${type}" was due`);
 }
 
-/** Lets go of the connection; what was said before has a moment to arrive. */
+/** Closes the connection, with a moment for earlier messages to arrive. */
 export function leave({ conn }: Pick<Control, 'conn'>): Promise<void> {
   return conn.close({ timeoutMs: GOODBYE_MS });
 }

@@ -12,7 +12,7 @@ import { openFile } from './sender.js';
 import type { SocketKind } from './session.js';
 import type { Report } from './supervision.js';
 
-/** One side of the transfer as a process of its own, seen from the command that runs both. */
+/** One side of the transfer in a process of its own, as the parent sees it. */
 const MAIN = fileURLToPath(new URL('main.js', import.meta.url));
 
 class Side {
@@ -20,14 +20,14 @@ class Side {
   failure: TransferFailure | undefined;
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
-  /** Resolves when a receiver takes connections. */
+  /** Resolves when a receiver accepts connections. */
   readonly listening: Promise<void>;
   private readonly process: ChildProcess;
   /** True if this side was told to exit: its failure is then not the cause. */
   told = false;
   private text = '';
 
-  /** @param holdsOutput what the side prints is kept until `printed` is asked for */
+  /** @param holdsOutput true to keep the side's output until `printed` is read */
   constructor(
     private readonly name: 'receiver' | 'sender',
     options: readonly string[],
@@ -66,7 +66,7 @@ class Side {
     this.process.kill('SIGINT');
   }
 
-  /** For a side that does not end when it is interrupted: it may have been stopped. */
+  /** Kills a side that does not exit when interrupted: its process may have been stopped. */
   kill(): void {
     this.process.kill('SIGKILL');
   }
@@ -82,7 +82,10 @@ class Side {
 const DEFAULT_BYTES = 256 * 2 ** 20;
 /** Default directory of the received file. */
 const DEFAULT_DIRECTORY = 'received';
-/** The other side learns of a failure over the fabric; if not, it is told, then ended. */
+/**
+ * Delays before a side is interrupted, then killed. It normally learns of a failure over the
+ * fabric.
+ */
 const INTERRUPT_AFTER_MS = 500;
 const KILL_AFTER_MS = 1000;
 
@@ -104,7 +107,7 @@ export interface DemoOptions {
   readonly out: NodeJS.WriteStream;
 }
 
-/** @throws TransferFailure of the side that failed first, or what the file system says */
+/** @throws TransferFailure of the side that failed first, or an error of the file system */
 export async function demo(options: DemoOptions): Promise<void> {
   const { path, directory = DEFAULT_DIRECTORY } = options;
   options.signal.throwIfAborted();
@@ -175,7 +178,7 @@ async function runBoth(
   if (failure) throw failure.after(figuresOf(sides), hint);
 }
 
-/** Sides that still run are interrupted after a while, and killed after another. */
+/** Interrupts sides that still run after a while, and kills them after another. */
 function endSoon(sides: readonly Side[], afterMs: number): void {
   const kill = (): void => sides.filter((side) => side.isRunning).forEach((side) => side.kill());
   const interrupt = (): void => {
@@ -186,7 +189,7 @@ function endSoon(sides: readonly Side[], afterMs: number): void {
   else setTimeout(interrupt, afterMs).unref();
 }
 
-/** The failure of the side that failed by itself, rather than because of the other or of us. */
+/** The failure of the side that failed by itself, not because of the other side or of us. */
 function firstCause(sides: readonly Side[]): TransferFailure | undefined {
   const failed = sides.filter((side) => side.failure !== undefined);
   const own = failed.filter((side) => !side.told);

@@ -5,9 +5,9 @@ import { FlowError } from 'dapl/flow';
 import { sentenceOf } from '../program.js';
 
 export interface FailureDetails {
-  /** 1 unless told otherwise; 130 for an interruption by SIGINT. */
+  /** 1 by default; 130 for an interruption by SIGINT. */
   readonly exitCode?: number;
-  /** Only the consequence of what has happened at the other side. */
+  /** True if this is only the consequence of a failure on the other side. */
   readonly byPeer?: boolean;
   /** The progress so far: "after 12.0 of 256.0 MiB at 80 MiB/s". */
   readonly figures?: string | undefined;
@@ -22,7 +22,7 @@ export class TransferFailure extends Error {
   readonly byPeer: boolean;
   readonly figures: string | undefined;
 
-  /** @param what has happened: the beginning of a sentence */
+  /** @param what happened: the beginning of a sentence */
   constructor(
     readonly what: string,
     details: FailureDetails = {},
@@ -37,14 +37,14 @@ export class TransferFailure extends Error {
     this.figures = figures;
   }
 
-  /** The same, with how far it came. */
+  /** The same failure, with the progress so far. */
   after(figures: string | undefined, hint: string): TransferFailure {
     const { what, exitCode, byPeer } = this;
     return new TransferFailure(what, { exitCode, byPeer, figures, hint, cause: this });
   }
 }
 
-/** Whatever was thrown, as a failure that people understand. */
+/** Converts any error to a failure with a clear sentence. */
 export function failureOf(error: unknown): TransferFailure {
   if (error instanceof TransferFailure) return error;
   return new TransferFailure(whatOf(error), { cause: error });

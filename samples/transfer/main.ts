@@ -15,13 +15,13 @@ import { report, reportFailure } from './supervision.js';
 
 /** Signals that end a transfer early, as an AbortSignal whose reason is the failure. */
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
-/** Whatever may hang on the way out, the process does not stay longer than this. */
+/** The process exits after this time, even if something hangs. */
 const DEADLINE_MS = 3000;
 
 /**
  * Aborts at the first SIGINT, SIGTERM or SIGHUP; later ones change nothing (a terminal and a parent
- * may both send one). Ends the process if it has not ended by itself in three seconds.
- * @param supervised the process is to end with its parent, too
+ * may both send one). The process exits three seconds later at the latest.
+ * @param supervised true to end with the parent process, too
  */
 function interruptedBySignals(supervised: boolean): AbortSignal {
   const controller = new AbortController();
@@ -35,7 +35,7 @@ function interruptedBySignals(supervised: boolean): AbortSignal {
   }
   if (supervised) {
     process.on('disconnect', () => abort(1, 'The command has been killed'));
-    // To listen for the end of the parent must not keep this process alive.
+    // Listening for the parent's exit must not keep this process alive.
     process.channel?.unref();
   }
   return controller.signal;
@@ -45,7 +45,7 @@ const RECEIVER = '127.0.0.1';
 const SENDER = '127.0.0.2';
 
 const { stdout: out, stderr } = process;
-// What reads our output may leave early (`| head`); the transfer does not depend on it.
+// A reader of our output may close the pipe early (`| head`); the transfer goes on.
 for (const stream of [out, stderr]) stream.on('error', () => undefined);
 
 interface Common {
@@ -89,12 +89,12 @@ function port(text: string): number {
   throw new InvalidArgumentError('A port is a number from 1 to 65535.');
 }
 
-/** The receiver's own address is taken when both are on this machine. */
+/** The local address towards a receiver; the receiver's own if both are on this machine. */
 function sourceTowards(to: string): Promise<string> {
   return to.startsWith('127.') ? Promise.resolve(SENDER) : localAddressToward(to);
 }
 
-/** The options that every command has. */
+/** Adds the options that every command has. */
 function withCommonOptions(command: Command): Command {
   return command
     .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)

@@ -1,9 +1,9 @@
 /**
  * Control messages of the transfer: one SEND each, a type byte and fixed fields in network order.
- * The file itself goes by RDMA WRITE; these say what is where.
+ * The file itself is sent by RDMA WRITE; these messages describe it.
  */
 
-/** Receive buffers are this long; so is the longest message. */
+/** Length of receive buffers, and of the longest message. */
 export const MESSAGE_BYTES = 512;
 const DIGEST_BYTES = 32;
 const MAX_TEXT_BYTES = 400;
@@ -11,7 +11,7 @@ const MAX_TEXT_BYTES = 400;
 export type Message =
   /** Sender: a file of this name and size. */
   | { readonly type: 'offer'; readonly sizeBytes: number; readonly name: string }
-  /** Receiver: it has `offsetBytes` already (with this digest); write into these slots. */
+  /** Receiver: it already has `offsetBytes` (with this digest); write into these slots. */
   | {
       readonly type: 'grant';
       readonly offsetBytes: number;
@@ -21,28 +21,28 @@ export type Message =
       readonly slotBytes: number;
       readonly slots: number;
     }
-  /** Sender: goes on from here (0 when the prefix was another file's). */
+  /** Sender: continues from here (0 if the prefix belongs to another file). */
   | { readonly type: 'start'; readonly offsetBytes: number }
   /** Sender: this slot holds the next bytes of the file. */
   | { readonly type: 'chunk'; readonly slot: number; readonly lengthBytes: number }
-  /** Receiver: the bytes of this slot are stored; write into it again. */
+  /** Receiver: the bytes of this slot are stored; the slot is free again. */
   | { readonly type: 'credit'; readonly slot: number }
-  /** Sender: all written; the digest of the whole file. */
+  /** Sender: everything is written; the digest of the whole file. */
   | { readonly type: 'done'; readonly digest: Uint8Array }
-  /** Receiver: whether its digest is the same. */
+  /** Receiver: true if its digest is the same. */
   | { readonly type: 'result'; readonly verified: boolean; readonly digest: Uint8Array }
-  /** Either: stops, and why. */
+  /** Either side: stops, with the reason. */
   | { readonly type: 'stop'; readonly reason: string };
 
 const TYPES = ['offer', 'grant', 'start', 'chunk', 'credit', 'done', 'result', 'stop'] as const;
 
-/** A message as it is sent: at most MESSAGE_BYTES. */
+/** Encodes a message: at most MESSAGE_BYTES. */
 export function encode(message: Message): Uint8Array {
   const bytes = new Uint8Array(MESSAGE_BYTES);
   return bytes.subarray(0, write(message, bytes));
 }
 
-/** @returns how long it is */
+/** @returns the length of the message */
 function write(message: Message, bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer);
   view.setUint8(0, TYPES.indexOf(message.type));

@@ -1,6 +1,6 @@
 /**
- * The receiver's file: `NAME.part` until every byte is there and verified, then `NAME`. A transfer
- * that was cut goes on where the part ends.
+ * The receiver's file: `NAME.part` until every byte is stored and verified, then `NAME`. A transfer
+ * that was interrupted continues at the end of the part.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { constants, createReadStream, type Stats } from 'node:fs';
@@ -18,7 +18,7 @@ import {
 import { basename, join } from 'node:path';
 import { TransferFailure } from './failure.js';
 
-/** Bytes are added at the end, and the part is a file of its own: no link leads elsewhere. */
+/** Flags for the part: bytes are appended, and symbolic links are not followed. */
 const PART_FLAGS =
   constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | (constants.O_NOFOLLOW ?? 0);
 
@@ -43,9 +43,9 @@ export class PartialFile {
 
   /**
    * Opens or continues the part of a file in a directory. A part longer than the file is dropped.
-   * @param offer the sender's name for the file, of which only the last component counts, and size
-   * @throws TransferFailure for a name that no file can have, one that is taken already, and a part
-   * that is no file of this user's own
+   * @param offer the sender's name for the file, of which only the last component is used, and size
+   * @throws TransferFailure for an invalid name, a name that is taken, and a part that is not a
+   * file of this user
    */
   static async open(
     { name, sizeBytes }: { readonly name: string; readonly sizeBytes: number },
@@ -67,12 +67,12 @@ export class PartialFile {
     }
   }
 
-  /** SHA-256 of what is stored. */
+  /** SHA-256 of the stored bytes. */
   digest(): Uint8Array {
     return this.hash.copy().digest();
   }
 
-  /** Starts anew. */
+  /** Empties the part. */
   async restart(): Promise<void> {
     await this.file.truncate(0);
     this.hash = createHash('sha256');
@@ -82,7 +82,7 @@ export class PartialFile {
   /** Stores the next bytes; they must not change until the promise resolves. */
   async append(bytes: Uint8Array): Promise<void> {
     const stored = this.store(bytes);
-    // While the file system is at it.
+    // The hash runs while the file system writes.
     this.hash.update(bytes);
     await stored;
     this.lengthBytes += bytes.length;
@@ -93,7 +93,7 @@ export class PartialFile {
       const { bytesWritten } = await this.file
         .write(bytes, at, bytes.length - at)
         .catch((error: unknown) => {
-          // The system does not say which file.
+          // The system's error does not name the file.
           throw Object.assign(error as Error, { path: this.partPath });
         });
       at += bytesWritten;
@@ -101,8 +101,8 @@ export class PartialFile {
   }
 
   /**
-   * The file is whole: it gets its name.
-   * @throws TransferFailure when another file has got it meanwhile; the part stays
+   * Renames the complete file. @throws TransferFailure if another file has taken the name
+   * meanwhile; the part stays
    */
   async finish(): Promise<void> {
     await this.file.close();
@@ -110,7 +110,7 @@ export class PartialFile {
     else await moveToFreeName(this.partPath, this.path);
   }
 
-  /** The file is wrong: nothing of it stays. */
+  /** Deletes the part: its content is wrong. */
   async discard(): Promise<void> {
     await this.file.close();
     await rm(this.partPath, { force: true });
@@ -124,8 +124,8 @@ export class PartialFile {
 }
 
 /**
- * Makes the directory if only its last component is missing.
- * @throws what the file system says when nothing can be stored in it
+ * Creates the directory if only its last component is missing. @throws an error of the file system
+ * if nothing can be stored in it
  */
 export async function prepareDirectory(directory: string): Promise<void> {
   await mkdir(directory).catch((error: NodeJS.ErrnoException) => {
@@ -137,7 +137,7 @@ export async function prepareDirectory(directory: string): Promise<void> {
   await access(directory, constants.W_OK | constants.X_OK);
 }
 
-/** The last component of a path that a stranger has sent. */
+/** The last component of a path that a peer has sent. */
 function fileName(name: string): string {
   const last = basename(name);
   if (last !== '' && last !== '.' && last !== '..' && !last.includes('\0')) return last;
@@ -146,7 +146,7 @@ function fileName(name: string): string {
   );
 }
 
-/** A running SHA-256 that has taken in the first `lengthBytes` of an open file. */
+/** A running SHA-256 of the first `lengthBytes` of an open file. */
 export async function hashOfPrefix(
   file: FileHandle,
   lengthBytes: number,
@@ -175,8 +175,8 @@ function takenName(path: string): TransferFailure {
 }
 
 /**
- * Opens a part, or makes it. In a directory where others may write, one may have been put there for
- * us: a link to a file that we would change, or a file whose owner may change it once we are done.
+ * Opens or creates a part. Where others may write to the directory, one may have planted it: a link
+ * to a file that we would change, or a file whose owner could change it afterwards.
  */
 async function openPart(partPath: string): Promise<FileHandle> {
   const file = await open(partPath, PART_FLAGS).catch((error: NodeJS.ErrnoException) => {
@@ -199,7 +199,7 @@ function strangePart(partPath: string, what: string): TransferFailure {
   return new TransferFailure(`${JSON.stringify(partPath)} is ${what}: it is not written to`);
 }
 
-/** A file that has got the name meanwhile stays what it is. */
+/** Renames a file without replacing one that has taken the name meanwhile. */
 async function moveToFreeName(from: string, to: string): Promise<void> {
   try {
     await link(from, to);

@@ -1,18 +1,18 @@
-/** Progress for people: a bar on a terminal, a line a second elsewhere. */
+/** Shows progress: a bar on a terminal; otherwise a line per second. */
 import { Presets, SingleBar } from 'cli-progress';
 import { partText, rateText } from './units.js';
 
 const LINE_EVERY_MS = 1000;
 
 export interface Progress {
-  /** @param doneBytes of the whole, those of an earlier run included */
+  /** @param doneBytes of the whole file, including those of an earlier run */
   update(doneBytes: number): void;
   stop(): void;
 }
 
 /**
- * @param startBytes what an earlier run has moved
- * @param out where it is shown; a bar if it is a terminal
+ * @param startBytes bytes of an earlier run
+ * @param out the stream to print to; a bar if it is a terminal
  */
 export function startProgress(
   totalBytes: number,
@@ -49,12 +49,12 @@ function bar(
       format: '{bar} {percent} | {text}',
       barsize: 24,
       hideCursor: true,
-      // Signals are ours: the bar is stopped when the transfer has been.
+      // We handle signals: the bar stops when the transfer has stopped.
       gracefulExit: false,
     },
     Presets.shades_classic,
   );
-  // A bar of no bytes would stay empty: every bar has one to show.
+  // A bar of 0 bytes would stay empty: each bar shows at least one byte.
   const shown = (doneBytes: number): number => (totalBytes === 0 ? 1 : doneBytes);
   single.start(Math.max(totalBytes, 1), shown(startBytes), figures(startBytes));
   return {

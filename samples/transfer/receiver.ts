@@ -26,11 +26,11 @@ export interface ReceiveOptions {
   /** Aborted to interrupt, with a TransferFailure as its reason. */
   readonly signal: AbortSignal;
   readonly out: NodeJS.WriteStream;
-  /** Called when connections are taken. */
+  /** Called when connections are accepted. */
   readonly onListening: () => void;
 }
 
-/** Takes one file. @throws TransferFailure, or what the file system says */
+/** Receives one file. @throws TransferFailure, or an error of the file system */
 export async function receiveFile(options: ReceiveOptions): Promise<void> {
   await prepareDirectory(options.directory);
   await withIa(options.listen, options, (ia) => receiveOver(ia, options));
@@ -38,7 +38,7 @@ export async function receiveFile(options: ReceiveOptions): Promise<void> {
 
 const BUSY = 'busy with another sender';
 
-/** Takes one file over an adapter. @throws as `receiveFile` */
+/** Receives one file over an adapter. @throws as `receiveFile` */
 export async function receiveOver(ia: Ia, options: ReceiveOptions): Promise<void> {
   let isTaken = false;
   const answer = ({ refuse }: ListenRequest): undefined =>
@@ -61,7 +61,7 @@ async function firstSender(listener: Listener, { signal }: ReceiveOptions): Prom
   }
 }
 
-/** Those that asked at the same time as the first. */
+/** Rejects clients that asked at the same time as the first. */
 async function turnAway(listener: Listener): Promise<void> {
   for await (const conn of listener) {
     say({ conn }, { type: 'stop', reason: BUSY });
@@ -87,7 +87,7 @@ class Receiver {
     try {
       signal.throwIfAborted();
       await this.take(control);
-      // Nothing comes but the end, and however it comes: the file is here.
+      // Only the end can follow. However the connection ends, the file is stored.
       await hear(control).catch(() => undefined);
     } catch (error) {
       const failure = failureOf(signal.aborted ? signal.reason : error);
@@ -125,7 +125,7 @@ class Receiver {
     await this.verify(control, digest);
   }
 
-  /** Stores chunks until the sender has said the digest. */
+  /** Stores chunks until the sender has sent the digest. */
   private async store(control: Control, slots: Uint8Array): Promise<Uint8Array> {
     for (;;) {
       const message = await hear(control);

@@ -31,7 +31,7 @@ export interface SendOptions {
   readonly out: NodeJS.WriteStream;
 }
 
-/** @throws TransferFailure, or what the file system says */
+/** @throws TransferFailure, or an error of the file system */
 export async function sendFile(options: SendOptions): Promise<void> {
   const file = await openFile(options.path);
   try {
@@ -42,9 +42,12 @@ export async function sendFile(options: SendOptions): Promise<void> {
   }
 }
 
-/** Opens a file to send. @throws TransferFailure when it is none, or what the file system says */
+/**
+ * Opens a file to send. @throws TransferFailure unless it is a regular file, or an error of the
+ * file system
+ */
 export async function openFile(path: string): Promise<FileHandle> {
-  // Asked first: to open a pipe would wait for another program to write into it.
+  // Checked first: opening a pipe would wait for another program to write into it.
   if (!(await stat(path)).isFile()) {
     throw new TransferFailure(`${JSON.stringify(path)} is not a regular file`);
   }
@@ -52,7 +55,7 @@ export async function openFile(path: string): Promise<FileHandle> {
 }
 
 class Sender {
-  /** Bytes handed over, and of these the ones that the receiver has stored. */
+  /** Bytes written, and the number of them that the receiver has stored. */
   private offsetBytes = 0;
   private storedBytes = 0;
   private startedAtBytes = 0;
@@ -118,7 +121,7 @@ class Sender {
     this.report(result);
   }
 
-  /** Goes on where the receiver stopped, if what it has is a prefix of this file. */
+  /** Continues where the receiver stopped, if its part is a prefix of this file. */
   private async agreeOnStart(
     control: Control,
     grant: Extract<Message, { type: 'grant' }>,
@@ -139,7 +142,7 @@ class Sender {
     return hash;
   }
 
-  /** Keeps every free slot filled; a credit frees one. */
+  /** Fills every free slot; a credit frees one. */
   private async pump(
     control: Control,
     grant: Extract<Message, { type: 'grant' }>,
@@ -164,7 +167,7 @@ class Sender {
       segment.set(slot * grant.slotBytes, lengthBytes);
       await this.read(segment.bytes);
       hash.update(segment.bytes);
-      // It is ahead of every later message; that it cannot be sent any more, the next credit tells.
+      // It is sent before any later message. If it fails, waiting for the next credit shows that.
       conn.write(segment, remote.seek(slot * grant.slotBytes)).catch(() => undefined);
       say(control, { type: 'chunk', slot, lengthBytes });
       this.offsetBytes += lengthBytes;

@@ -1,4 +1,4 @@
-/** An interface adapter for the length of one transfer. */
+/** Opens and closes the interface adapter of one transfer. */
 import { type Ia, openIa } from 'dapl';
 import { providerAt, type ProviderName } from '../provider-option.js';
 import { failureOf, TransferFailure } from './failure.js';
@@ -9,12 +9,12 @@ import { failureOf, TransferFailure } from './failure.js';
 export const SOCKET_KINDS = ['auto', 'native', 'dgram'] as const;
 export type SocketKind = (typeof SOCKET_KINDS)[number];
 
-/** Port (connection qualifier) that the receiver listens on unless told otherwise. */
+/** Default port (connection qualifier) of the receiver. */
 export const DEFAULT_PORT = 7471;
 
 /**
- * Opens `address`, does the work, and closes what it made, whatever comes.
- * @throws TransferFailure when the address or its UDP port cannot be had
+ * Opens an adapter on `address`, does the work, and closes the adapter in any case. @throws
+ * TransferFailure if the address or its UDP port cannot be used
  */
 export async function withIa<T>(
   address: string,

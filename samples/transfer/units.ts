@@ -1,4 +1,4 @@
-/** Sizes and rates as text. */
+/** Formats sizes and rates. */
 
 const UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 

@@ -44,7 +44,9 @@ async function receiveReply(box: Datagrams, message: Uint8Array): Promise<void> 
   throw new Error(`the reply of ${source.address} is not what was sent`);
 }
 
-/** The passive side: one endpoint serves all clients, and replies when everything has come. */
+/**
+ * The passive side: one endpoint serves all clients, and replies when all messages have arrived.
+ */
 async function runServer(ia: Ia, options: Options): Promise<void> {
   const { port, connections, messages, sizeBytes } = options;
   const total = connections * messages;

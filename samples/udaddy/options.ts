@@ -8,12 +8,12 @@ import { SIZE_BYTES, UDADDY_PORT } from './protocol.js';
 export interface Options {
   /** IP address of the server; undefined to be the server. */
   readonly server: string | undefined;
-  /** Our own IP address; a client's default is the one that the system would take. */
+  /** Our own IP address; a client's default is by the routing table. */
   readonly bind: string | undefined;
   readonly port: number;
-  /** Endpoints of the client. */
+  /** Number of the client's endpoints. */
   readonly connections: number;
-  /** Messages of each endpoint, and replies to each. */
+  /** Number of messages of each endpoint, and of replies to each. */
   readonly messages: number;
   readonly sizeBytes: number;
   readonly provider: ProviderName;

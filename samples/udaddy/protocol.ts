@@ -11,7 +11,7 @@
 import { UdEp } from 'dapl';
 
 export const UDADDY_PORT = 7174;
-/** A datagram is one packet. */
+/** Sizes of a datagram, which is one packet. */
 export const SIZE_BYTES = { min: 1, max: 4096, default: 100 } as const;
 
 /** The message of one of the client's endpoints. */
@@ -19,7 +19,7 @@ export function messageOf(endpoint: number, sizeBytes: number): Uint8Array {
   return Uint8Array.from({ length: sizeBytes }, (_, at) => 31 * endpoint + at);
 }
 
-/** The server's reply to a message, as long as that. */
+/** The server's reply to a message, of the same length. */
 export function replyTo(message: Uint8Array): Uint8Array {
   const reply = new Uint8Array(message.length);
   const { GRH_BYTES } = UdEp;

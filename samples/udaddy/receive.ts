@@ -1,12 +1,12 @@
-/** The next datagram, which must be one of udaddy's. */
+/** Receives the next datagram, which must be one of udaddy's. */
 import { type Datagram, type Datagrams, FlowError } from 'dapl/flow';
 
 const STEP_TIMEOUT_MS = 10_000;
 
 /**
  * @param sizeBytes of every message
- * @param timeoutMs there is no limit to the wait for the first one of a service
- * @throws Error when none comes, or one that is no message of udaddy
+ * @param timeoutMs undefined to wait without limit, for a service's first message
+ * @throws Error if none arrives, or one that is no message of udaddy
  */
 export async function receiveOne(
   box: Datagrams,

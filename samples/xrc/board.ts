@@ -19,7 +19,7 @@ export class Board {
     appendFileSync(this.file, `${line.join(' ')}\n`);
   }
 
-  /** Numbers of the receivers' queues, once all are there. */
+  /** Numbers of the receivers' queues, once all are known. */
   async queues(count: number): Promise<number[]> {
     for (;;) {
       const srqns: number[] = [];
@@ -29,18 +29,18 @@ export class Board {
     }
   }
 
-  /** Numbers of the targets that are there by now. */
+  /** Numbers of the targets that are known so far. */
   targets(): number[] {
     return this.lines().flatMap((line) => (line[0] === 'target' ? [line[1]] : []));
   }
 
-  /** @throws Error the file is of another run */
+  /** @throws Error if the file belongs to another run */
   mustBeFresh(index: number): void {
     const isTaken = this.lines().some((line) => line[0] === 'queue' && line[1] === index);
     if (isTaken) throw new Error(`${this.file} has a receiver ${index} already: take a new file`);
   }
 
-  /** A line is written at once, so that what ends with one is whole. */
+  /** Complete lines of the file: each line is written at once. */
   private lines(): Line[] {
     const text = readFileSync(this.file, 'utf8');
     const whole = text

@@ -1,6 +1,6 @@
 /**
- * XRC between processes: the receivers of a node, a process each, are reached through one
- * connection from each sender node. Without arguments it runs all of them here.
+ * XRC between processes: a node's receivers, one process each, are reached through one connection
+ * from each sender node. Without arguments it runs all of them here.
  */
 import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ import { runReceive } from './receive.js';
 import { runSender } from './sender.js';
 
 const SELF = fileURLToPath(import.meta.url);
-/** More numbers do not fit the private data of an answer. */
+/** Limit by the private data of an answer, which lists the queue numbers. */
 const MAX_RECEIVERS = 48;
 const PORT = 7475;
 
@@ -40,7 +40,7 @@ async function runDemo({ receivers, senders, messages, network }: DemoOptions): 
     return start('receive', '--address', home, ...crowd, ...own);
   });
   try {
-    // The first one says that all are there.
+    // The first receiver reports when all are ready.
     await once(programs[0]!.stdout, 'data');
     for (let n = 1; n <= senders; n++) {
       const own = `${network}.${n + 1}`;

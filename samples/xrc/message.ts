@@ -22,7 +22,7 @@ export function writeMessage(bytes: Uint8Array, heading: Heading): number {
   return length;
 }
 
-/** @throws Error when a byte is not as its sender wrote it */
+/** @throws Error if a byte differs from what its sender wrote */
 export function readMessage(bytes: Uint8Array): Heading {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const sender = view.getUint32(0);
@@ -44,7 +44,7 @@ function fill(bytes: Uint8Array, { sender, receiver, sequence }: Heading): void 
   }
 }
 
-/** Private data of a connection request: which sender it is. */
+/** Private data of a connection request: the number of the sender. */
 export function introduce(sender: number): Uint8Array {
   return Uint8Array.of(sender);
 }

@@ -25,7 +25,7 @@ class Receiver {
 
   /**
    * @param domain that the receivers share
-   * @param onVerified called for each message, or with what is wrong
+   * @param onVerified called for each message, or with an error
    */
   constructor(
     readonly ia: Ia,
@@ -35,7 +35,7 @@ class Receiver {
   ) {
     const pz = ia.createPz();
     const privileges = MemPrivileges.LOCAL_READ | MemPrivileges.LOCAL_WRITE;
-    // The process that hosts the domain writes what comes into memory that it has in common.
+    // The process that hosts the domain writes received data into this shared memory.
     const shared = `samples/xrc ${process.pid}`;
     const lmr = ia.allocate(RECEIVES * MAX_BYTES, { pz, privileges, shared });
     this.srq = domain.createSrq({ pz, maxRecvDtos: RECEIVES });
@@ -111,7 +111,7 @@ export async function runReceive(options: ReceiveOptions): Promise<void> {
       (index > 0 || gone === senders);
     while (!isDone()) {
       if (failure) throw failure;
-      // Each keeps the targets, so any of them may leave first.
+      // Each receiver keeps the targets, so any of them may exit first.
       for (const qpn of board.targets()) {
         if (!kept.has(qpn)) keep(receiver, qpn);
         kept.add(qpn);
@@ -130,12 +130,14 @@ function keep({ domain }: Receiver, targetQpn: number): void {
   try {
     domain.registerTarget(targetQpn);
   } catch (error) {
-    // Its sender has gone, and all that kept it: everything has come by then.
+    // Its sender and all receivers have released it: all messages have arrived by then.
     if (!(error instanceof DatError) || error.code !== 'DAT_INVALID_PARAMETER') throw error;
   }
 }
 
-/** The connections are the domain's: the other receivers keep them, too. */
+/**
+ * Accepts the senders. Their connections belong to the domain: the other receivers keep them, too.
+ */
 function acceptSenders(
   { ia, domain }: Receiver,
   board: Board,
@@ -152,7 +154,7 @@ function acceptSenders(
   console.log(`${srqns.length} receivers at ${address}, port ${port}`);
 }
 
-/** Queue pairs of both ways to do it: here as they were, for plain RC as they would be. */
+/** Number of queue pairs: as used here, and as plain RC would need. */
 function countsOf(receivers: number, senders: number, targets: number): string {
   const row = (name: string, xrc: number, rc: number): string =>
     `${name.padEnd(32)}${String(xrc).padStart(6)}${String(rc).padStart(10)}`;

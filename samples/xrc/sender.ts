@@ -8,16 +8,16 @@ export interface SenderOptions {
   readonly address: string;
   /** Address of the receivers. */
   readonly to: string;
-  /** Tells the senders apart. */
+  /** Number of this sender, unique among them. */
   readonly number: number;
-  /** To each receiver. */
+  /** Messages to each receiver. */
   readonly messages: number;
   readonly port: number;
 }
 
-/** Messages under way at a time. */
+/** Messages in flight. */
 const DEPTH = 32;
-/** A receiver that is slow is waited for (RNR). */
+/** Retries for ever if a slow receiver has no receive posted (RNR). */
 const PATIENT = { transport: { rnrRetryCount: 7 } };
 
 export async function runSender(options: SenderOptions): Promise<void> {
@@ -54,7 +54,7 @@ export async function runSender(options: SenderOptions): Promise<void> {
   console.log(`sender ${number}: ${total} messages to ${srqns.length} receivers, 1 queue pair`);
 }
 
-/** The outcome of the connection: the numbers that the answer brings. */
+/** The result of connecting: the queue numbers in the answer. */
 async function queuesBehind(evd: Evd): Promise<number[]> {
   const { event } = await evd.wait();
   if (event.type === 'connection' && event.number === DatEventNumber.ESTABLISHED) {
@@ -63,7 +63,7 @@ async function queuesBehind(evd: Evd): Promise<number[]> {
   throw new Error(`no connection: ${nameOf(DatEventNumber, event.number)}`);
 }
 
-/** One more request has completed. */
+/** Waits for one more completion. */
 async function completion(evd: Evd): Promise<1> {
   const { event } = await evd.wait();
   if (event.type === 'dto' && event.status === DatDtoStatus.SUCCESS) return 1;
