@@ -10,7 +10,7 @@ const PROVIDERS = ['softroce', 'verbs'] as const;
 export type ProviderName = (typeof PROVIDERS)[number];
 
 export function providerOption(): Option {
-  return new Option('--provider <name>', 'softroce needs no hardware, verbs takes an RDMA device')
+  return new Option('--provider <name>', 'softroce needs no hardware, verbs uses an RDMA device')
     .choices(PROVIDERS)
     .default('softroce');
 }

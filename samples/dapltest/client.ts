@@ -98,5 +98,5 @@ async function ask(
   for (const message of [client, command]) conn.send(message).catch(() => undefined);
   const info = readServerInfo(await nextControl(conn, "the server's answer"));
   if (info.version === VERSION) return info;
-  throw new Error(`the server speaks version ${info.version}, and this is ${VERSION}`);
+  throw new Error(`the server has version ${info.version}, this client ${VERSION}`);
 }

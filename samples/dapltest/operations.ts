@@ -42,13 +42,15 @@ export function parseOperations(words: readonly string[], validate: boolean): Op
   const operations = splitOperations(words).map(parseOperation);
   for (const initiator of ['client', 'server'] as const) {
     if (!operations.some((op) => op.initiator === initiator && op.transfer === 'SR')) {
-      throw new Error(`at least one "client SR" and one "server SR" are needed, for the pace`);
+      throw new Error(
+        `at least one "client SR" and one "server SR" are needed: they keep the sides in step`,
+      );
     }
   }
   checkReaps(operations);
   const all = validate ? [...operations, ...BARRIERS] : operations;
   if (all.length > MAX_OPERATIONS) {
-    throw new Error(`${all.length} operations, and ${MAX_OPERATIONS} are the limit`);
+    throw new Error(`${all.length} operations, at most ${MAX_OPERATIONS}`);
   }
   return all;
 }

@@ -68,7 +68,7 @@ function isTest(letter: string): letter is keyof typeof TESTS {
 function commandOf(test: keyof typeof TESTS, description: string): Command {
   return new Command(`dapltest -T ${test}`)
     .description(description)
-    .option('-D, --device <ip>', 'the own address')
+    .option('-D, --device <ip>', 'local address')
     .option('-n, --port <number>', "port of the server's control connection", port, DEFAULT_PORT)
     .addOption(
       new Option('-R, --reliability <quality>', 'quality of service').choices(['BE']).default('BE'),
@@ -104,10 +104,10 @@ function serverTask(words: readonly string[]): Task {
 
 function transactionTask(words: readonly string[]): Task {
   const command = clientOf('T', 'operations of both sides, on many endpoints')
-    .option('-i, --iterations <number>', 'times', integer(1, MANY), 1000)
+    .option('-i, --iterations <number>', 'iterations', integer(1, MANY), 1000)
     .option('-t, --threads <number>', 'threads (here: tasks)', integer(1, 1000), 1)
     .option('-w, --endpoints <number>', 'endpoints of each thread', integer(1, 1000), 1)
-    .option('-V, --validate', 'compare all data', false)
+    .option('-V, --validate', 'check all data', false)
     .option('-P, --poll', 'poll for completions', false)
     .option('-r, --use-rsp', 'the server uses reserved service points', false)
     .argument('<operations...>', 'each: client|server SR|RR|RW [bytes [segments]] [-f]')
@@ -142,7 +142,7 @@ function performanceTask(words: readonly string[]): Task {
       new Option('-m, --mode <mode>', 'block (b) or poll (p)').choices(['b', 'p']).default('b'),
     )
     .option('-i, --iterations <number>', 'requests of each part', integer(1, MANY), 1000)
-    .option('-p, --pipeline <number>', 'requests under way', integer(1, MANY), MANY)
+    .option('-p, --pipeline <number>', 'requests in flight', integer(1, MANY), MANY)
     .argument('<operation...>', 'RR|RW [bytes [segments]]')
     .parse(words, { from: 'user' });
   const options = command.opts<Client & PerformanceOptions>();
@@ -183,12 +183,12 @@ const LIMIT_NAMES: readonly LimitName[] = [
 
 function limitTask(words: readonly string[]): Task {
   const command = commandOf('L', 'how many objects there may be; needs no server')
-    .option('-m, --maximum <number>', 'objects that are enough', integer(1, 60_000), 1000)
-    .option('-w, --width <number>', 'adapters that take turns', integer(1, 1000), 1)
+    .option('-m, --maximum <number>', 'number of objects to stop at', integer(1, 60_000), 1000)
+    .option('-w, --width <number>', 'adapters to use in turn', integer(1, 1000), 1)
     .argument('[tests...]', LIMIT_NAMES.join(', '), limitName, [])
     .parse(words, { from: 'user' });
   const { device, provider, port, maximum, width } = command.opts<Common & LimitNumbers>();
-  if (device === undefined) throw new Error('a limit test needs -D, the own address');
+  if (device === undefined) throw new Error('a limit test needs -D, the local address');
   const chosen = command.processedArgs[0] as readonly LimitName[];
   const tests = chosen.length === 0 ? LIMIT_NAMES : chosen;
   return { test: 'L', device, provider, limits: { tests, maximum, width, firstPort: port } };

@@ -135,7 +135,7 @@ class Server {
 async function clientOf(conn: Connection): Promise<ClientInfo> {
   const client = readClientInfo(await nextControl(conn, 'client information'));
   if (client.version === VERSION) return client;
-  throw new Error(`the client speaks version ${client.version}, and this is ${VERSION}`);
+  throw new Error(`the client has version ${client.version}, this server ${VERSION}`);
 }
 
 /**

@@ -54,7 +54,7 @@ export class Ports {
       this.nextPort = start + count;
       return start;
     }
-    throw new Error(`${count} ports are wanted, and ${this.count - this.taken.size} are free`);
+    throw new Error(`${count} ports are needed, but ${this.count - this.taken.size} are free`);
   }
 
   giveBack(first: number, count: number): void {

@@ -21,7 +21,7 @@ export function writeIntroduction({ address, provider }: Introduction): Buffer {
   const octets = isIPv4(address ?? '') ? (address ?? '').split('.').map(Number) : [0, 0, 0, 0];
   const number = Buffer.from(octets).readUInt32LE().toString(16).padStart(8, '0');
   const text = `0000:00000000:00000000:${number}:${provider}`;
-  if (Buffer.byteLength(text) >= TEXT_BYTES) throw new Error(`"${provider}" is too long a name`);
+  if (Buffer.byteLength(text) >= TEXT_BYTES) throw new Error(`the name "${provider}" is too long`);
   const bytes = Buffer.alloc(TEXT_BYTES);
   bytes.write(text);
   return bytes;
@@ -31,7 +31,7 @@ export function writeIntroduction({ address, provider }: Introduction): Buffer {
 export function readIntroduction(bytes: Buffer): Introduction {
   const [, number = '', provider = ''] = TEXT.exec(bytes.toString('latin1')) ?? [];
   if (bytes.length !== TEXT_BYTES || number === '') {
-    throw new Error('what answers there is no server of dtest');
+    throw new Error('the answer is not from a dtest server');
   }
   const octets = Buffer.alloc(4);
   octets.writeUInt32LE(Number.parseInt(number, 16));

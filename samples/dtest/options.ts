@@ -38,24 +38,28 @@ const SIGNAL_RATE = { default: 10, max: 1000 } as const;
 /** @throws Error, in a sentence; ends the process where commander does (--help, unknown options) */
 export function parseOptions(argv: readonly string[]): Options {
   const command = new Command('dtest')
-    .description('writes, reads and messages; the other end may be the dtest of uDAPL')
-    .option('-s, --server', 'be the server (default, without -h)', false)
-    .option('-h, --host <ip>', 'be a client of the server at this host')
-    .option('-I, --source <ip>', 'the own address; a server needs it')
-    .option('-P, --announce <name>', 'server: what its client is told to open', 'ofa-v2-rxe')
-    .option('-b, --length <bytes>', 'of a transfer', integer(1, BUFFER_BYTES.max))
-    .option('-B, --burst <number>', 'writes', integer(1, 1e6), BURST)
-    .option('-S, --signal-rate <number>', 'writes to a completion', integer(1, SIGNAL_RATE.max))
+    .description("writes, reads and messages; the other end may be uDAPL's dtest")
+    .option('-s, --server', 'run as server (default without -h)', false)
+    .option('-h, --host <ip>', 'run as client of the server on this host')
+    .option('-I, --source <ip>', 'local address; required for a server')
+    .option('-P, --announce <name>', 'server: provider that its client must open', 'ofa-v2-rxe')
+    .option('-b, --length <bytes>', 'length of a transfer', integer(1, BUFFER_BYTES.max))
+    .option('-B, --burst <number>', 'number of writes', integer(1, 1e6), BURST)
+    .option('-S, --signal-rate <number>', 'writes per completion', integer(1, SIGNAL_RATE.max))
     .option('-u, --unidirectional', 'only the client writes', false)
-    .option('-w, --write-only', 'writes, the last with an immediate', false)
+    .option('-w, --write-only', 'only writes, the last with an immediate', false)
     .option('-W, --ping-pong', 'a ping-pong of writes', false)
-    .option('-D, --data-check', 'the same, with all data checked', false)
-    .option('-a, --all-lengths', 'the same (-W, -D) with all lengths up to -b', false)
-    .option('-i, --increment <bytes>', '-a in steps of this', integer(1, BUFFER_BYTES.max))
+    .option('-D, --data-check', 'like -W, and check all data', false)
+    .option('-a, --all-lengths', 'like -W or -D, with all lengths up to -b', false)
+    .option(
+      '-i, --increment <bytes>',
+      'step between the lengths of -a',
+      integer(1, BUFFER_BYTES.max),
+    )
     .option('-p, --poll', 'poll for completions', false)
     .addOption(providerOption())
     .helpOption('-U, --help')
-    .addOption(new Option('-c, --cno', 'accepted, and ignored').hideHelp())
+    .addOption(new Option('-c, --cno', 'accepted and ignored').hideHelp())
     .parse([...argv]);
   return optionsOf(command.opts<Given>());
 }

@@ -79,7 +79,7 @@ export class Session {
   async accept(request: Cr): Promise<void> {
     if (!isGreeting(request.privateData, 1)) {
       request.reject();
-      throw new Error(`${request.remoteAddress} has asked for a connection, and is no dtest`);
+      throw new Error(`${request.remoteAddress} asks for a connection, and is no dtest`);
     }
     await accept(this.endpoint, request, greeting(2));
     await this.exchangePlaces();
@@ -120,7 +120,7 @@ export class Session {
   async takeImmediate(): Promise<number | undefined> {
     const index = this.placesTaken++;
     const event = await nextReceived(this.endpoint, "the peer's last write");
-    if (event.cookie !== index) throw new Error(`receive ${event.cookie} has come, not ${index}`);
+    if (event.cookie !== index) throw new Error(`receive ${event.cookie} completed, not ${index}`);
     return event.immediate;
   }
 
@@ -133,7 +133,7 @@ export class Session {
 
   /** The peer's memory, which must be known by now. */
   theRemote(): RemoteSegment {
-    if (this.remote === undefined) throw new Error('the peer has not told its place');
+    if (this.remote === undefined) throw new Error('the peer has not sent its memory location');
     return this.remote;
   }
 }

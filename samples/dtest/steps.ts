@@ -133,13 +133,14 @@ async function writePingPong(session: Session, length: number, print: Print): Pr
 async function awaitRound(session: Session, length: number, round: number): Promise<void> {
   const { endpoint, role, steps, inbox, outbox } = session;
   while (inbox.bytes[length - 1] !== ((round + 1) & 0xff)) {
-    if (endpoint.ep.state !== 'CONNECTED') throw new Error(`the peer has left in round ${round}`);
+    if (endpoint.ep.state !== 'CONNECTED')
+      throw new Error(`the peer disconnected in round ${round}`);
     await setImmediate();
   }
   if (!steps.checkData || length === 1) return;
   const [came, sent] = [inbox.bytes.subarray(0, length), outbox.bytes.subarray(0, length)];
   if (role === 'client') {
-    if (Buffer.compare(came, sent) !== 0) throw new Error(`round ${round} has come back changed`);
+    if (Buffer.compare(came, sent) !== 0) throw new Error(`round ${round} came back changed`);
     return;
   }
   const expected = PATTERNS[round % PATTERNS.length];

@@ -22,12 +22,12 @@ interface QueryOptions {
 }
 
 await runProgram('mad', async (open) => {
-  const program = new Command('mad').description('asks machines about themselves, by MADs');
+  const program = new Command('mad').description('query machines about themselves, with MADs');
 
   program
     .command('serve')
-    .requiredOption('--listen <ip>', 'the own address')
-    .option('--directory <path>', 'whose names any machine may ask for (default: of none)')
+    .requiredOption('--listen <ip>', 'local address')
+    .option('--directory <path>', 'directory that any machine may list (default: none)')
     .action(async ({ listen, directory }: { listen: string; directory?: string }) => {
       // A mistake in the directory is reported here, not to the peers that ask.
       if (directory !== undefined) await readdir(directory);
@@ -41,10 +41,10 @@ await runProgram('mad', async (open) => {
         .choices(['summary', 'listing', 'text'])
         .default('summary'),
     )
-    .requiredOption('--to <ip>', 'the address of the machine')
-    .option('--from <ip>', 'the own address (default: the one that leads there)')
-    .option('--bytes <count>', 'of a text', integer(0, MAX_TEXT_BYTES), 1000)
-    .option('--timeout <ms>', 'for the answer', integer(1, 3_600_000), 1000)
+    .requiredOption('--to <ip>', 'address of the machine')
+    .option('--from <ip>', 'local address (default: by route)')
+    .option('--bytes <count>', 'length of a text', integer(0, MAX_TEXT_BYTES), 1000)
+    .option('--timeout <ms>', 'time to wait for the answer', integer(1, 3_600_000), 1000)
     .action(async (what: 'summary' | 'listing' | 'text', given: QueryOptions) => {
       const { to, from, bytes, timeout } = given;
       const ia = await open(from ?? (await localAddressToward(to)));

@@ -23,14 +23,14 @@ export interface Options {
 
 export function parseOptions(argv: readonly string[]): Options {
   const options = new Command('mckey')
-    .description('datagrams to a group; the other ends may be the mckey of librdmacm')
+    .description("datagrams to a group; the other ends may be librdmacm's mckey")
     .requiredOption('-m, --group <ip>', 'the multicast group')
-    .option('-s, --sender', 'send to the group; without it: hear it', false)
-    .option('-o, --send-only', 'a sender that does not join', false)
-    .option('-b, --bind <ip>', 'the own address, whose interface joins')
+    .option('-s, --sender', 'send to the group; default: receive', false)
+    .option('-o, --send-only', 'send without joining', false)
+    .option('-b, --bind <ip>', 'local address, whose interface joins')
     .option('-c, --connections <number>', 'endpoints that join', integer(1, 100), 1)
     .option('-C, --count <number>', 'datagrams of each endpoint', integer(1, 10_000), 10)
-    .option('-S, --size <bytes>', 'of a datagram', integer(1, 4096), 100)
+    .option('-S, --size <bytes>', 'size of a datagram', integer(1, 4096), 100)
     .addOption(providerOption())
     .parse([...argv])
     .opts<Given>();

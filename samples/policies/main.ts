@@ -17,13 +17,13 @@ interface Options {
 const FIRST_CONN_QUAL = 7100;
 
 const program = new Command('policies')
-  .description('upcall policies of event dispatchers: what one had to do, and the stream for it')
+  .description('upcall policies of event dispatchers: the work they took, and the stream for it')
   .addOption(
     new Option('--provider <name>', 'mock is a simulated fabric')
       .choices(['mock', 'softroce'])
       .default('mock'),
   )
-  .option('--addresses <ip...>', 'of the two ends', ['127.0.0.1', '127.0.0.2']);
+  .option('--addresses <ip...>', 'addresses of the two ends', ['127.0.0.1', '127.0.0.2']);
 const { provider, addresses } = program.parse().opts<Options>();
 
 await runProgram('policies', async () => {

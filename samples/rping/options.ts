@@ -23,16 +23,16 @@ export interface Options {
 
 export function parseOptions(argv: readonly string[]): Options {
   const command = new Command('rping')
-    .description('RDMA ping-pong; the other end may be the rping of librdmacm')
-    .addOption(new Option('-s, --server', 'be the server').conflicts('client'))
-    .option('-c, --client', 'be the client')
-    .requiredOption('-a, --address <ip>', 'the address of the server')
-    .option('-I, --source <ip>', 'client: the own address')
+    .description("RDMA ping-pong; the other end may be librdmacm's rping")
+    .addOption(new Option('-s, --server', 'run as server').conflicts('client'))
+    .option('-c, --client', 'run as client')
+    .requiredOption('-a, --address <ip>', 'address of the server')
+    .option('-I, --source <ip>', 'client: local address')
     .option('-p, --port <number>', 'port', integer(1, 65_535), RPING_PORT)
-    .option('-C, --count <number>', 'pings, 0 for ever', integer(0, 2 ** 31 - 1), 0)
-    .option('-S, --size <bytes>', 'of a ping', integer(SIZE_BYTES.min, SIZE_BYTES.max), 64)
+    .option('-C, --count <number>', 'number of pings; 0: endless', integer(0, 2 ** 31 - 1), 0)
+    .option('-S, --size <bytes>', 'size of a ping', integer(SIZE_BYTES.min, SIZE_BYTES.max), 64)
     .option('-v, --verbose', 'print the data', false)
-    .option('-V, --validate', 'client: compare what comes back', false)
+    .option('-V, --validate', 'client: compare the data that comes back', false)
     .addOption(providerOption())
     .parse([...argv]);
   const given = command.opts<Given>();

@@ -22,13 +22,13 @@ await runProgram('shared-array', async (open) => {
     program
       .command(name)
       .description(what)
-      .requiredOption('-a, --address <ip>', 'the own address: each process has one')
-      .option('--name <name>', 'of the memory', 'shared-array')
-      .option('--mib <n>', 'mebibytes of numbers: all three say the same', integer(1, 4095), 1024)
-      .option('--port <n>', 'of the connection', integer(1, 65535), 7476)
-      .option('--rounds <n>', 'until the end', integer(1, 1000), 3);
+      .requiredOption('-a, --address <ip>', 'local address; each process needs its own')
+      .option('--name <name>', 'name of the memory', 'shared-array')
+      .option('--mib <n>', 'mebibytes of numbers, the same for all three', integer(1, 4095), 1024)
+      .option('--port <n>', 'port of the connection', integer(1, 65535), 7476)
+      .option('--rounds <n>', 'number of rounds', integer(1, 1000), 3);
 
-  command('serve', 'shares the array, and opens it to a writer').action(
+  command('serve', 'share the array, and open it to a writer').action(
     async ({ address, port, rounds, ...place }: Options) =>
       serve(await open(address), place, port, rounds),
   );
@@ -36,7 +36,7 @@ await runProgram('shared-array', async (open) => {
     async ({ address, rounds, ...place }: Options) => watch(await open(address), place, rounds),
   );
   command('write', 'writes the array by RDMA')
-    .requiredOption('--to <ip>', 'the address of the one that serves')
+    .requiredOption('--to <ip>', 'address of the serving process')
     .action(async ({ address, to, port, rounds, ...place }: Options) =>
       write(await open(address), place, to, port, rounds),
     );

@@ -62,7 +62,7 @@ export async function expect<T extends Message['type']>(
 ): Promise<Extract<Message, { type: T }>> {
   const message = await hear(control);
   if (message.type === type) return message as Extract<Message, { type: T }>;
-  throw new TransferFailure(`The peer sent "${message.type}" where "${type}" was due`);
+  throw new TransferFailure(`The peer sent "${message.type}" instead of "${type}"`);
 }
 
 /** Closes the connection, with a moment for earlier messages to arrive. */

@@ -99,7 +99,7 @@ function withCommonOptions(command: Command): Command {
   return command
     .option('--port <number>', 'connection qualifier', port, DEFAULT_PORT)
     .addOption(
-      new Option('--socket <kind>', 'how softroce reaches the network')
+      new Option('--socket <kind>', 'socket implementation of softroce')
         .choices(SOCKET_KINDS)
         .default('auto'),
     )
@@ -107,13 +107,13 @@ function withCommonOptions(command: Command): Command {
 }
 
 const supervisedOption = (): Option => new Option('--supervised').hideHelp();
-const FORCE = ['--force', 'replace a file of that name that is there already', false] as const;
+const FORCE = ['--force', 'replace an existing file of that name', false] as const;
 
 const program = withCommonOptions(new Command('transfer'))
   .enablePositionalOptions()
   .description('Move a file between two processes with RDMA writes.')
   .argument('[file]', 'file to send; without one, 256 MiB of random bytes')
-  .option('--out <directory>', 'where the file goes (default: "received", if a file is given)')
+  .option('--out <directory>', 'directory for the file (default: "received", if a file is given)')
   .option('--from <address>', 'address of the sending process', SENDER)
   .option('--to <address>', 'address of the receiving process', RECEIVER)
   .option(...FORCE)
@@ -122,7 +122,7 @@ const program = withCommonOptions(new Command('transfer'))
   );
 
 withCommonOptions(program.command('receive'))
-  .description('take one file')
+  .description('receive one file')
   .option('--listen <address>', 'local address', RECEIVER)
   .option('--out <directory>', 'directory for the file', '.')
   .option(...FORCE)

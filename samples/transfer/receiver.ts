@@ -148,7 +148,7 @@ class Receiver {
     this.file = undefined;
     say(control, { type: 'result', verified, digest: ours });
     const digest = Buffer.from(ours).toString('hex');
-    if (!verified) throw new TransferFailure(`The file is dropped: its SHA-256 became ${digest}`);
+    if (!verified) throw new TransferFailure(`The file was deleted: its SHA-256 became ${digest}`);
     const seconds = (performance.now() - this.startedMs) / 1000;
     const moved = this.sizeBytes - this.startedAtBytes;
     this.options.out.write(

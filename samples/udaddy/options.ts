@@ -21,12 +21,12 @@ export interface Options {
 
 export function parseOptions(argv: readonly string[]): Options {
   const command = new Command('udaddy')
-    .description('datagrams; the other end may be the udaddy of librdmacm')
-    .option('-s, --server <ip>', 'be a client of the server at this address')
-    .option('-b, --bind <ip>', 'the own address; a server needs it')
+    .description("datagrams; the other end may be librdmacm's udaddy")
+    .option('-s, --server <ip>', 'run as client of the server at this address')
+    .option('-b, --bind <ip>', 'local address; required for a server')
     .option('-c, --connections <number>', 'endpoints of the client', integer(1, 1000), 1)
     .option('-C, --count <number>', 'messages of each endpoint', integer(1, 10_000), 10)
-    .option('-S, --size <bytes>', 'of a message', messageSize, SIZE_BYTES.default)
+    .option('-S, --size <bytes>', 'size of a message', messageSize, SIZE_BYTES.default)
     .option('-p, --port <number>', 'port', integer(1, 65_535), UDADDY_PORT)
     .addOption(providerOption())
     .parse([...argv]);

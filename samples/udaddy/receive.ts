@@ -26,7 +26,7 @@ async function nextOf(box: Datagrams, timeoutMs: number): Promise<Datagram> {
     return await box.receive({ timeoutMs });
   } catch (error) {
     if (!FlowError.isFlowError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED') throw error;
-    throw new Error('no datagram comes any more: some are lost, as datagrams may be', {
+    throw new Error('no more datagrams arrive: some were lost, as datagrams can be', {
       cause: error,
     });
   }

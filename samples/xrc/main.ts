@@ -78,13 +78,13 @@ program
   .option(...receivers, 4)
   .option(...senders, 2)
   .option(...messages, 200)
-  .option('--network <prefix>', 'three bytes of addresses of this machine', '127.0.0')
+  .option('--network <prefix>', 'first three bytes of the addresses to use', '127.0.0')
   .action(runDemo);
 program
   .command('receive')
-  .requiredOption('--address <ip>', 'of all receivers')
+  .requiredOption('--address <ip>', 'address of all receivers')
   .requiredOption('--domain <file>', 'absolute path, the same for all receivers of a run')
-  .requiredOption('--index <n>', 'which receiver, from 0', integer(0, MAX_RECEIVERS - 1))
+  .requiredOption('--index <n>', 'number of this receiver, from 0', integer(0, MAX_RECEIVERS - 1))
   .option(...receivers, 4)
   .option(...senders, 2)
   .option(...messages, 200)
@@ -92,9 +92,9 @@ program
   .action(runReceive);
 program
   .command('send')
-  .requiredOption('--address <ip>', 'own address')
+  .requiredOption('--address <ip>', 'local address')
   .requiredOption('--to <ip>', 'address of the receivers')
-  .option('--number <n>', 'tells the senders apart', integer(0, 255), 0)
+  .option('--number <n>', 'number of this sender', integer(0, 255), 0)
   .option(...messages, 200)
   .option(...port)
   .action(runSender);

@@ -35,7 +35,7 @@ describe('transfer: a receiver in one process with its senders', () => {
     assert.deepEqual(decode(bytes), { type: 'stop', reason: 'busy with another sender' });
     // It goes on with the first.
     for (const conn of senders) conn.send(encode({ type: 'start', offsetBytes: 0 })).catch(() => 0);
-    await assert.rejects(received, /sent "start" where "offer" was due/);
+    await assert.rejects(received, /sent "start" instead of "offer"/);
     for (const conn of senders) await conn.close();
   });
 });

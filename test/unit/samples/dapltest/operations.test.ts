@@ -30,7 +30,7 @@ describe('dapltest operations', () => {
       [`${pair} client RW 2000000000`, /at most 1073741824 bytes/],
       [`${pair} client RW -1`, /numbers/],
       ['server SR -f client SR -f', /pairs/],
-      [pair.repeat(50) + 'client RR', /101 operations, and 100 are the limit/],
+      [pair.repeat(50) + 'client RR', /101 operations, at most 100/],
     ];
     for (const [words, sentence] of failures) {
       assert.throws(() => parseOperations(words.trim().split(/ +/), false), sentence, words);
@@ -44,12 +44,12 @@ describe('dapltest ports', () => {
     const ports = new Ports(1000, 10);
     assert.equal(ports.take(4), 1000);
     assert.equal(ports.take(4), 1004);
-    assert.throws(() => ports.take(3), /3 ports are wanted, and 2 are free/);
+    assert.throws(() => ports.take(3), /3 ports are needed, but 2 are free/);
     assert.equal(ports.take(2), 1008);
     ports.giveBack(1002, 2);
     assert.equal(ports.take(2), 1002);
     ports.giveBack(1000, 10);
     assert.equal(ports.take(10), 1000);
-    assert.throws(() => ports.take(11), /11 ports are wanted/);
+    assert.throws(() => ports.take(11), /11 ports are needed/);
   });
 });

@@ -74,7 +74,7 @@ describe('dapltest command line', () => {
       ['', /^-T comes first: S, T, P, Q or L/],
       ['-D 10.0.0.1 -T S', /^-T comes first/],
       ['-T S', /^a server needs -D, its own address$/],
-      ['-T L', /^a limit test needs -D, the own address$/],
+      ['-T L', /^a limit test needs -D, the local address$/],
       [`-T T ${to} client SR`, /^at least one "client SR" and one "server SR"/],
       [`-T T ${to} ${sr} client SX`, /"client SX": next comes SR, RR or RW/],
       [`-T T ${to} ${sr} client RR many`, /"client RR many": .* are numbers/],
