@@ -167,5 +167,5 @@ class Receiver {
 }
 
 function protocolFailure(): TransferFailure {
-  return new TransferFailure('The sender does not keep to the protocol');
+  return new TransferFailure('The sender violates the protocol');
 }

@@ -207,5 +207,5 @@ class Sender {
 }
 
 function protocolFailure(): TransferFailure {
-  return new TransferFailure('The receiver does not keep to the protocol');
+  return new TransferFailure('The receiver violates the protocol');
 }

@@ -5,19 +5,19 @@ const { errno: ERRNO } = constants;
 
 /** The meaning of each code for a stream over RDMA; the codes are those of POSIX. */
 const MEANINGS = {
-  EACCES: 'this process may not',
+  EACCES: 'permission denied',
   EADDRINUSE: 'address already in use',
   EADDRNOTAVAIL: 'address not available',
-  ECONNABORTED: 'the connection was given up here',
+  ECONNABORTED: 'connection aborted on this side',
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset by the peer',
-  EHOSTUNREACH: 'no way to the host',
+  EHOSTUNREACH: 'no route to the host',
   EIO: 'the device failed',
-  EMFILE: 'the device has no room',
-  ENETUNREACH: 'no way to the network',
+  EMFILE: 'the device has no resources left',
+  ENETUNREACH: 'network is unreachable',
   ENOMEM: 'no memory can be registered',
   EPIPE: 'nothing can be written any more',
-  EPROTO: 'the peer does not keep to the protocol',
+  EPROTO: 'the peer violates the protocol',
   EPROTONOSUPPORT: 'the peer speaks another version of the protocol',
   ETIMEDOUT: 'timed out',
 } as const;
@@ -27,19 +27,19 @@ export type StreamErrorCode = keyof typeof MEANINGS;
 export interface StreamErrorOptions {
   /** `connect`, `listen`, `read`, `write`, `shutdown`. */
   readonly syscall: string;
-  /** More than the code says; names value and limit. */
+  /** More than the code says, with value and limit. */
   readonly detail?: string | undefined;
-  /** The peer's, or the own address of a `listen`. */
+  /** The peer's address, or the local one for `listen`. */
   readonly address?: string | undefined;
   readonly port?: number | undefined;
   /** The underlying error: a DatError, a FlowError. */
   readonly cause?: unknown;
 }
 
-/** Looks like an error of node:net. Decide by `code`. */
+/** An error like those of node:net. Check `code`. */
 export class StreamError extends Error {
   readonly code: StreamErrorCode;
-  /** Negative, as in Node: that of the code on this system. */
+  /** The negative number of the code on this system, as in Node. */
   readonly errno: number;
   readonly syscall: string;
   readonly address: string | undefined;

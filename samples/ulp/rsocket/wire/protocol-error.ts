@@ -1,4 +1,4 @@
-/** The peer does not keep to the protocol: what it sent, and what it may send. */
+/** A violation of the protocol by the peer: the value that it sent, and the allowed values. */
 export class RsocketProtocolError extends Error {
   override readonly name = 'RsocketProtocolError';
 
@@ -9,6 +9,6 @@ export class RsocketProtocolError extends Error {
     /** Allowed values. */
     readonly limit: string,
   ) {
-    super(`the peer does not keep to rsockets: ${field} is ${value}, may be ${limit}`);
+    super(`the peer violates the protocol: ${field} is ${value}, must be ${limit}`);
   }
 }

@@ -41,28 +41,28 @@ const HOSTILITIES: Readonly<Record<string, Hostility>> = {
       `the reserved operation ${operation}`,
       {
         attack: (peer) => peer.tell(immediateOf(operation, 0)),
-        error: new RegExp(`operation is ${operation}, may be 0, 4, 6 or 7`),
+        error: new RegExp(`operation is ${operation}, must be 0, 4, 6 or 7`),
       },
     ]),
   ),
   'data of no bytes': {
     attack: (peer) => peer.sendData(0),
-    error: /data bytes is 0, may be 1 to 4096/,
+    error: /data bytes is 0, must be 1 to 4096/,
   },
   'data that was not written': {
     attack: (peer) => peer.sendData(10, 20),
-    error: /written bytes is 10, may be 20/,
+    error: /written bytes is 10, must be 20/,
   },
   'more bytes than are claimed': {
     attack: (peer) => peer.sendData(20, 10),
-    error: /written bytes is 20, may be 10/,
+    error: /written bytes is 20, must be 10/,
   },
   'data across the halves': {
     attack: (peer) => {
       peer.sendData(HALF - 1);
       peer.sendData(2);
     },
-    error: /data bytes is 2, may be 1 to 1$/,
+    error: /data bytes is 2, must be 1 to 1$/,
   },
   'data in place of what was not read': {
     attack: (peer) => {
@@ -70,24 +70,24 @@ const HOSTILITIES: Readonly<Record<string, Hostility>> = {
       peer.sendData(HALF);
       peer.sendData(1);
     },
-    error: /data bytes is 1, may be none/,
+    error: /data bytes is 1, must be none/,
   },
   'more messages than credits': {
     attack: (peer) => {
       for (let n = 0; n <= CREDITS; n++) peer.sendData(1);
     },
-    error: /messages is one more, may be 16 that wait/,
+    error: /messages is one more, must be 16 that wait/,
   },
   'data behind SHUTDOWN': {
     attack: (peer) => {
       peer.tell(immediateOf(Operation.CONTROL, Control.SHUTDOWN));
       peer.sendData(1);
     },
-    error: /data bytes is 1, may be none behind SHUTDOWN/,
+    error: /data bytes is 1, must be none behind SHUTDOWN/,
   },
   'half an entry': {
     attack: (peer) => peer.target(1, peer.secondHalf, 32, 8),
-    error: /written bytes is 8, may be 16/,
+    error: /written bytes is 8, must be 16/,
   },
   'an entry of no bytes': {
     attack: (peer) => peer.target(1, { ...peer.secondHalf, length: 0 }, 32),
@@ -95,50 +95,50 @@ const HOSTILITIES: Readonly<Record<string, Hostility>> = {
   },
   'an entry beyond the last address': {
     attack: (peer) => peer.target(1, { ...peer.secondHalf, address: 2n ** 64n - 1n }, 32),
-    error: /entry length is 4096, may be at most 1 bytes/,
+    error: /entry length is 4096, must be at most 1 bytes/,
   },
   'an entry in place of one that is not used up': {
     attack: (peer) => {
       peer.target(1, peer.secondHalf, 32);
       peer.target(0, peer.data.buffer, 32);
     },
-    error: /entry is in slot 0, may be in a slot that is used up/,
+    error: /entry is in slot 0, must be in a slot that is used up/,
   },
   'more credits than were announced': {
     attack: (peer) => peer.tell(immediateOf(Operation.TARGET, 33)),
-    error: /sequence limit is 33, may be 32 to 32/,
+    error: /sequence limit is 33, must be 32 to 32/,
   },
   'credits that are taken back': {
     attack: (peer) => peer.tell(immediateOf(Operation.TARGET, 31)),
-    error: /sequence limit is 31, may be 32 to 32/,
+    error: /sequence limit is 31, must be 32 to 32/,
   },
   'an area that was not announced': {
     attack: (peer) => peer.iomap(2, OUT_OF_NOWHERE),
-    error: /LOCAL_ACCESS|iomap slot is 2, may be 0 to 1|granted/,
+    error: /LOCAL_ACCESS|iomap slot is 2, must be 0 to 1|granted/,
   },
   'half an area': {
     attack: (peer) => peer.iomap(1, OUT_OF_NOWHERE, 12),
-    error: /written bytes is 12, may be 24/,
+    error: /written bytes is 12, must be 24/,
   },
   'an area beyond the last address': {
     attack: (peer) => peer.iomap(1, { address: 2n ** 64n - 1n, key: 1, length: 2 }),
-    error: /iomap length is 2, may be at most 1 bytes/,
+    error: /iomap length is 2, must be at most 1 bytes/,
   },
   'an unknown control': {
     attack: (peer) => peer.tell(immediateOf(Operation.CONTROL, 3)),
-    error: /control is 3, may be 0, 1 or 2/,
+    error: /control is 3, must be 0, 1 or 2/,
   },
   'a control with bytes': {
     attack: (peer) => peer.tell(immediateOf(Operation.CONTROL, Control.SHUTDOWN), 4),
-    error: /written bytes is 4, may be 0/,
+    error: /written bytes is 4, must be 0/,
   },
   'a send of no bytes': {
     attack: (peer) => peer.send(0),
-    error: /message is RECEIVE, may be RECV_IMMED/,
+    error: /message is RECEIVE, must be RECV_IMMED/,
   },
   'a send with immediate data': {
     attack: (peer) => peer.send(0, 5),
-    error: /message is RECV_MSG_IMMED, may be RECV_IMMED/,
+    error: /message is RECV_MSG_IMMED, must be RECV_IMMED/,
   },
   'a send with bytes': { attack: (peer) => peer.send(8), error: /too small/ },
   'a write with another key': {

@@ -75,20 +75,20 @@ describe('rsocket: connection data', () => {
   });
 
   const REFUSED: readonly (readonly [Uint8Array, RegExp])[] = [
-    [CAPTURED.subarray(0, 39), /private data is 39, may be at least 40 bytes/],
-    [changed(0, 2), /version is 2, may be 1$/],
-    [changed(0, 0), /version is 0, may be 1$/],
-    [changed(2, 0, 0), /credits is 0, may be 1 to 65535/],
-    [changed(20, 0, 0, 0, 3), /entries is 3, may be 2/],
-    [changed(20, 0, 0, 0, 0), /entries is 0, may be 2/],
+    [CAPTURED.subarray(0, 39), /private data is 39, must be at least 40 bytes/],
+    [changed(0, 2), /version is 2, must be 1$/],
+    [changed(0, 0), /version is 0, must be 1$/],
+    [changed(2, 0, 0), /credits is 0, must be 1 to 65535/],
+    [changed(20, 0, 0, 0, 3), /entries is 3, must be 2/],
+    [changed(20, 0, 0, 0, 0), /entries is 0, must be 2/],
     [changed(36, 0, 0, 0, 0), /buffer length is 0/],
     [
       changed(24, ...Array<number>(8).fill(0xff)),
-      /buffer length is 524288, may be at most 1 bytes/,
+      /buffer length is 524288, must be at most 1 bytes/,
     ],
     [
       changed(8, ...Array<number>(8).fill(0xff)),
-      /target list length is 56, may be at most 1 bytes/,
+      /target list length is 56, must be at most 1 bytes/,
     ],
   ];
   for (const [bytes, message] of REFUSED) {
