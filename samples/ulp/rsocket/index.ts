@@ -1,6 +1,6 @@
 /**
- * `dapl/ulp/rsocket`: byte streams over RDMA as librdmacm's rsockets have them, so that its
- * programs are peers. See docs/rsocket.md.
+ * `dapl/ulp/rsocket`: byte streams over RDMA that interoperate with librdmacm's rsockets. See
+ * docs/rsocket.md.
  */
 export type { AdapterSource } from '../socket/over-dat/index.js';
 export { Iomap, type IomapOptions } from './transport/iomap.js';

@@ -1,6 +1,6 @@
 /**
- * `dapl/ulp/sdp`: byte streams by the Sockets Direct Protocol of InfiniBand (IBTA annex A4). It
- * interoperates with itself and a dissector: nothing living speaks it. See docs/sdp.md.
+ * `dapl/ulp/sdp`: byte streams by the Sockets Direct Protocol of InfiniBand (IBTA annex A4). It was
+ * tested against itself and a dissector: no current system speaks it. See docs/sdp.md.
  */
 export type { AdapterSource } from '../socket/over-dat/index.js';
 export type { SdpListenOptions } from './transport/listener.js';

@@ -1,4 +1,4 @@
-/** Addresses: of a host, as the system resolves it, and as sockets show them. */
+/** Addresses: resolves hosts, and converts addresses to the form that sockets show. */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { isIP, isIPv6 } from 'node:net';
 import type { ConnectTarget } from './arguments.js';
@@ -27,14 +27,14 @@ export type OnLookup = (
   host: string,
 ) => void;
 
-/** Every host that stands for all addresses of a machine. */
+/** True for a host that stands for all addresses of a machine. */
 export function isWildcard(host: string): boolean {
   return host === '0.0.0.0' || host === '::';
 }
 
 /**
- * All addresses of a host, in the order in which they are to be tried.
- * @throws what the resolver gives, as a rejection: ENOTFOUND, EAI_AGAIN
+ * All addresses of a host, in the order in which to try them. @throws errors of the resolver, as a
+ * rejection: ENOTFOUND, EAI_AGAIN
  */
 export function addressesOf(
   { host, family, hints, lookup }: Pick<ConnectTarget, 'host' | 'family' | 'hints' | 'lookup'>,

@@ -23,7 +23,7 @@ function socketFor(protocol: ByteStreamProtocol, wanted: Wanted): RdmaSocket {
   });
 }
 
-/** For the option `agent` of `http.request`; keep-alive and limits as of `http.Agent`. */
+/** The `agent` for `http.request`; keep-alive and limits are those of `http.Agent`. */
 export class RdmaAgent extends http.Agent {
   constructor(
     private readonly streams: ByteStreamProtocol,
@@ -37,7 +37,7 @@ export class RdmaAgent extends http.Agent {
   }
 }
 
-/** For the option `agent` of `https.request`: TLS over a socket over RDMA. */
+/** The `agent` for `https.request`: TLS over a socket over RDMA. */
 export class RdmaSecureAgent extends https.Agent {
   constructor(
     private readonly streams: ByteStreamProtocol,

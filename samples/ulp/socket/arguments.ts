@@ -2,7 +2,7 @@
 import type { LookupFunction } from 'node:net';
 import { type Kind, kinds, mustBe } from 'dapl/spi';
 
-/** The longest that a timer of Node can be, in milliseconds. */
+/** The longest timer of Node, in milliseconds. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** The default of node:net. */
 const DEFAULT_BACKLOG = 511;
@@ -19,18 +19,18 @@ export interface ConnectOptions {
   readonly hints?: number | undefined;
   /** Default `dns.lookup`. */
   readonly lookup?: LookupFunction | undefined;
-  /** Own address and port. Default: of the protocol's choice. */
+  /** Local address and port. Default: chosen by the protocol. */
   readonly localAddress?: string | undefined;
   readonly localPort?: number | undefined;
 }
 
 /** Options of `server.listen`; other options of node:net are ignored. */
 export interface ListenOptions {
-  /** 0 to 65535; 0, the default, for one of the protocol's choice. */
+  /** 0 to 65535; 0, the default: chosen by the protocol. */
   readonly port?: number | undefined;
-  /** Default, and for `0.0.0.0` and `::`: that of the protocol's adapter. */
+  /** Default, and for `0.0.0.0` and `::`: the address of the protocol's adapter. */
   readonly host?: string | undefined;
-  /** Connections that may be in the making at a time, 1 to 65535. Default 511. */
+  /** Connections that may be half open at a time, 1 to 65535. Default 511. */
   readonly backlog?: number | undefined;
   /** Closes the server when it fires. */
   readonly signal?: AbortSignal | undefined;
@@ -50,7 +50,7 @@ export interface ConnectTarget {
 
 /** The checked arguments of `server.listen`. */
 export interface ListenTarget {
-  /** Undefined for the protocol's own choice. */
+  /** Undefined: chosen by the protocol. */
   readonly host: string | undefined;
   readonly port: number;
   readonly backlog: number;
@@ -59,7 +59,7 @@ export interface ListenTarget {
 
 const TYPE_ERRORS: readonly string[] = ['ERR_INVALID_ARG_TYPE', 'ERR_MISSING_ARGS'];
 
-/** An argument or option that is not what it must be; `code` is one of Node's. */
+/** The error for an invalid argument or option; `code` is one of Node's. */
 function argumentError(code: string, message: string): Error {
   const made = TYPE_ERRORS.includes(code) ? new TypeError(message) : new RangeError(message);
   return Object.assign(made, { code });
@@ -71,7 +71,7 @@ function check<T>(name: string, value: unknown, kind: Kind<T>, code: string): T 
 }
 
 /**
- * @param min 0 where the other side may choose
+ * @param min 0 if the port may be chosen for the caller
  * @throws RangeError ERR_SOCKET_BAD_PORT
  */
 export function portOf(name: string, value: unknown, min: 0 | 1): number {
@@ -85,7 +85,7 @@ export function timeoutOf(value: unknown): number {
   return Math.ceil(check('timeout', value, kind, 'ERR_OUT_OF_RANGE'));
 }
 
-/** @throws TypeError ERR_INVALID_ARG_TYPE for what an RDMA connection cannot be made of */
+/** @throws TypeError ERR_INVALID_ARG_TYPE for options that an RDMA connection cannot support */
 export function refuseUnsupported(options: object, names: readonly string[]): void {
   const given = names.find((name) => (options as Record<string, unknown>)[name] !== undefined);
   if (given === undefined) return;
@@ -140,7 +140,9 @@ function connectTarget(given: Given): ConnectTarget {
   };
 }
 
-/** node:dns takes `IPv4`, too; http gives undefined or null for either. */
+/**
+ * The family of an option: node:dns accepts `IPv4`, too; http passes undefined or null for either.
+ */
 function familyOf(value: unknown): unknown {
   if (value === 'IPv4') return 4;
   if (value === 'IPv6') return 6;

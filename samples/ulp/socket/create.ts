@@ -1,20 +1,17 @@
-/** The functions of node:net: a socket that connects, a server. */
+/** Functions like those of node:net: create a connecting socket, create a server. */
 import type { ConnectOptions } from './arguments.js';
 import { RdmaServer, type RdmaServerOptions } from './rdma-server.js';
 import { RdmaSocket, type RdmaSocketOptions } from './rdma-socket.js';
 
 /** Options of `socket.connect`, and those of the socket itself. */
 export interface CreateConnectionOptions extends RdmaSocketOptions, ConnectOptions {
-  /** Milliseconds; as `socket.setTimeout`. */
+  /** Milliseconds, as in `socket.setTimeout`. */
   readonly timeout?: number | undefined;
   readonly keepAlive?: boolean | undefined;
   readonly keepAliveInitialDelay?: number | undefined;
 }
 
-/**
- * A socket that is connecting; `connect` or `error` says how that went.
- * @throws as `socket.connect`
- */
+/** Creates a socket and connects it; `connect` or `error` follows. @throws as `socket.connect` */
 export function createConnection(
   options: CreateConnectionOptions,
   onConnect?: () => void,

@@ -20,16 +20,16 @@ import type {
 
 export interface RdmaServerOptions extends Omit<RdmaSocketOptions, 'signal'> {
   readonly protocol: ByteStreamProtocol;
-  /** Connections come without being read: `socket.resume()` begins. */
+  /** True to hand over connections paused: `socket.resume()` starts reading. */
   readonly pauseOnConnect?: boolean | undefined;
-  /** `setKeepAlive` of each connection. */
+  /** Calls `setKeepAlive` on each connection. */
   readonly keepAlive?: boolean | undefined;
   readonly keepAliveInitialDelay?: number | undefined;
   /** Accepted as in node:net; has no effect, because writes are always sent immediately. */
   readonly noDelay?: boolean | undefined;
 }
 
-/** A connection that was refused, as the `drop` event has it. */
+/** A refused connection, as passed to the `drop` event. */
 export interface DropArgument {
   readonly localAddress: string;
   readonly localPort: number;
@@ -41,20 +41,20 @@ export interface DropArgument {
 
 /** State of one `listen`, until `close`. */
 interface Listening {
-  /** Undefined until it is there. */
+  /** Undefined until it is listening. */
   listener: ByteStreamListener | undefined;
 }
 
 /**
- * Stands in for `net.Server`. Events: `listening`, `connection`, `close`, `error`, `drop`. A
- * connection beyond `maxConnections` is refused before it is made: ECONNREFUSED at the peer.
+ * Replaces `net.Server`. Events: `listening`, `connection`, `close`, `error`, `drop`. A connection
+ * beyond `maxConnections` is refused before it is established: ECONNREFUSED at the peer.
  */
 export class RdmaServer extends EventEmitter {
   /** Undefined for no limit. */
   maxConnections: number | undefined = undefined;
   private connections = 0;
   private current: Listening | undefined = undefined;
-  /** Those whose end is awaited. */
+  /** Number of listeners that are closing. */
   private ending = 0;
   private holdsProcess = true;
 
@@ -96,7 +96,7 @@ export class RdmaServer extends EventEmitter {
     const listening: Listening = { listener: undefined };
     this.current = listening;
     this.open(target, listening).then(
-      // Off the promise: what a listener throws is an exception, and not a rejection.
+      // Outside the promise: an error of a listener must be an exception, not a rejection.
       (listener) => process.nextTick(() => this.opened(listening, listener)),
       (error: Error) => process.nextTick(() => this.failed(listening, error)),
     );
@@ -138,7 +138,7 @@ export class RdmaServer extends EventEmitter {
       this.current = undefined;
       this.emit('error', error);
     } else if (listening.listener === undefined) {
-      // Closed before it was there, and now it never will be.
+      // It was closed before it was listening, and listening has failed.
       this.ending--;
       this.emitCloseIfDone();
     }
@@ -155,7 +155,7 @@ export class RdmaServer extends EventEmitter {
   }
 
   private accept(stream: ByteStream): void {
-    // Several may have been admitted while the last place was free.
+    // Several peers may have been admitted while one place was free.
     if (this.isFull) {
       stream.start({ onReadable: () => undefined, onClose: () => undefined });
       stream.abort();
@@ -176,8 +176,9 @@ export class RdmaServer extends EventEmitter {
   }
 
   /**
-   * Takes no more connections. `close` comes when those that are there have ended, too.
-   * @param callback a listener of `close`; given ERR_SERVER_NOT_RUNNING where nothing was listening
+   * Accepts no more connections. `close` follows when all open connections have ended, too.
+   * @param callback a listener of `close`; called with ERR_SERVER_NOT_RUNNING if it was not
+   * listening
    */
   close(callback?: (error?: Error) => void): this {
     const { current } = this;
@@ -211,13 +212,13 @@ export class RdmaServer extends EventEmitter {
     await new Promise<void>((resolve) => this.close(() => resolve()));
   }
 
-  /** Calls back with the connections that are there. */
+  /** Calls back with the number of open connections. */
   getConnections(callback: (error: Error | null, count: number) => void): this {
     process.nextTick(callback, null, this.connections);
     return this;
   }
 
-  /** Listening keeps the process alive: the default. */
+  /** Keeps the process alive while listening: the default. */
   ref(): this {
     this.holdsProcess = true;
     this.current?.listener?.ref();

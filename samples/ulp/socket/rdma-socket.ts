@@ -18,16 +18,16 @@ import { calling, closedBeforeConnection, endedByPeer, socketClosed } from './so
 import { StreamError } from './stream-error.js';
 import type { ByteStream, ByteStreamProtocol } from './stream-transport.js';
 
-// How long nothing may happen on a socket: `setTimeout` of node:net.
+// The idle timeout of a socket: `setTimeout` of node:net.
 
-/** A timer that begins anew with every byte, and does not keep the process alive. */
+/** An idle timer: it restarts with every byte, and does not keep the process alive. */
 class IdleTimer {
   private timer: NodeJS.Timeout | undefined = undefined;
   private seenBytes = 0;
 
   /**
-   * @param takenBytes of writes; where they have moved on, the socket was not idle
-   * @param onIdle the time is over; the timer has begun anew
+   * @param takenBytes of writes; if they have advanced, the socket was not idle
+   * @param onIdle is called after the timeout; the timer has restarted then
    */
   constructor(
     private readonly takenBytes: () => number,
@@ -41,7 +41,7 @@ class IdleTimer {
     this.timer = timeoutMs === 0 ? undefined : setTimeout(() => this.look(), timeoutMs).unref();
   }
 
-  /** Something has happened. */
+  /** Restarts the timer after activity. */
   touch(): void {
     this.timer?.refresh();
   }
@@ -66,9 +66,9 @@ export interface RdmaSocketOptions {
   readonly allowHalfOpen?: boolean | undefined;
   /** Destroys the socket when it fires: ABORT_ERR. */
   readonly signal?: AbortSignal | undefined;
-  /** Bytes that wait here for their reader before the peer is held back. Default 65536. */
+  /** Unread bytes at which the peer is held back. Default 65536. */
   readonly readableHighWaterMark?: number | undefined;
-  /** Bytes that wait to be taken by the protocol before `write` says false. Default 65536. */
+  /** Bytes waiting for the protocol at which `write` returns false. Default 65536. */
   readonly writableHighWaterMark?: number | undefined;
 }
 
@@ -76,7 +76,7 @@ export interface RdmaSocketOptions {
  * The default of node:stream is too small for a fabric: each write of that size waits for credits.
  */
 const HIGH_WATER_MARK = 64 * 1024;
-/** Longer views are handed over in pieces, so that the peer has memory again meanwhile. */
+/** Longer views are passed in pieces, so that memory returns to the peer sooner. */
 const LONGEST_CHUNK = 64 * 1024;
 /** Delay of Linux before the first keepalive, for a socket that sets none. */
 const DEFAULT_KEEP_ALIVE_MS = 7_200_000;
@@ -91,12 +91,12 @@ interface HeldWrite {
 }
 
 /**
- * Stands in for `net.Socket`: same methods, events and error codes; see docs/rsocket.md for what
- * differs. `close` comes when the protocol is done with the connection: what had been written is
- * with the peer's device, or the connection was lost.
+ * Replaces `net.Socket`: same methods, events and error codes; docs/rsocket.md lists the
+ * differences. `close` follows when the protocol has finished: written bytes have reached the
+ * peer's device, or the connection was lost.
  */
 export class RdmaSocket extends Duplex {
-  /** Milliseconds after which `timeout` comes; undefined without `setTimeout`. */
+  /** Milliseconds until `timeout` is emitted; undefined without `setTimeout`. */
   timeout: number | undefined = undefined;
   private readonly protocol: ByteStreamProtocol;
   private stream: ByteStream | undefined = undefined;
@@ -106,11 +106,11 @@ export class RdmaSocket extends Duplex {
   private sendingBytes = 0;
   private sentBytes = 0;
   private readBytes = 0;
-  /** The reader has room: `_read` was called, and no `push` has said no since. */
+  /** True if the reader has room: `_read` was called, and no later `push` returned false. */
   private hasRoom = false;
   private isPulling = false;
   private isReset = false;
-  /** The stream has ended by itself, or was never there. */
+  /** True if the stream has ended by itself, or never existed. */
   private isOver = false;
   /** The error that broke the connection, until all bytes before it were read. */
   private failure: StreamError | undefined = undefined;
@@ -121,7 +121,7 @@ export class RdmaSocket extends Duplex {
     () => this.stream?.takenBytes ?? 0,
     () => this.emit('timeout'),
   );
-  /** One function for all writes: there is one at a time. */
+  /** One callback for all writes: there is one write at a time. */
   private readonly onWritten = (error?: StreamError): void => {
     const done = this.writeDone!;
     this.writeDone = undefined;
@@ -130,7 +130,7 @@ export class RdmaSocket extends Duplex {
     calling(done, error);
   };
 
-  /** Not connected yet. */
+  /** Creates a socket that is not connected. */
   constructor(options: RdmaSocketOptions) {
     const { protocol, allowHalfOpen = false, signal } = options;
     refuseUnsupported(options, ['fd', 'handle', 'onread']);
@@ -142,15 +142,15 @@ export class RdmaSocket extends Duplex {
     });
     this.protocol = protocol;
     this.on('end', refuseWritesAfterEnd);
-    // By now all fields are there: one that has fired destroys at once.
+    // All fields are set by now: a signal that has fired destroys the socket immediately.
     if (signal !== undefined) addAbortSignal(signal, this);
   }
 
   /**
    * `(port[, host][, cb])` or `(options[, cb])`, options: `port`, `host`, `family`, `hints`,
    * `lookup`, `localAddress`, `localPort`. Events: `lookup`, `connect`, `ready`; or `error` with
-   * ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or that of
-   * the resolver. A socket connects once; one that was destroyed does nothing.
+   * ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, EPROTONOSUPPORT, or a code
+   * of the resolver. A socket connects once; a destroyed one does nothing.
    * @throws TypeError ERR_INVALID_ARG_TYPE, ERR_MISSING_ARGS (no port); RangeError
    * ERR_SOCKET_BAD_PORT; Error EISCONN
    */
@@ -159,7 +159,7 @@ export class RdmaSocket extends Duplex {
   connect(port: number | string, onConnect?: () => void): this;
   connect(...args: readonly unknown[]): this {
     const { target, callback } = connectArguments(args);
-    // Its signal had fired: the error is on its way.
+    // Its signal has fired: the error follows.
     if (this.destroyed) return this;
     if (this.attempt !== undefined || this.stream !== undefined) {
       throw Object.assign(new Error('connect EISCONN: a socket connects once'), {
@@ -173,14 +173,14 @@ export class RdmaSocket extends Duplex {
     connectTo(this.protocol, target, this.attempt.signal, (...of) =>
       this.emit('lookup', ...of),
     ).then(
-      // Off the promise: what a listener throws is an exception, and not a rejection.
+      // Outside the promise: an error of a listener must be an exception, not a rejection.
       (stream) => process.nextTick(() => this.adopt(stream)),
       (error: Error) => this.destroy(error),
     );
     return this;
   }
 
-  /** @internal The connection is there. */
+  /** @internal adopts an established connection */
   adopt(stream: ByteStream): void {
     this.attempt = undefined;
     if (this.destroyed) {
@@ -203,7 +203,7 @@ export class RdmaSocket extends Duplex {
     if (held !== undefined) this.send(held.chunks, held.done);
   }
 
-  /** Undefined until connected, as all of the addresses. */
+  /** Undefined until connected, like all addresses. */
   get localAddress(): string | undefined {
     return this.stream?.local.address;
   }
@@ -228,35 +228,35 @@ export class RdmaSocket extends Duplex {
     return this.stream && familyOfAddress(this.stream.remote.address);
   }
 
-  /** The own end; empty until connected. */
+  /** The local end; empty until connected. */
   address(): SocketAddressInfo | Record<string, never> {
     return this.stream === undefined ? {} : addressInfo(this.stream.local);
   }
 
-  /** Bytes that have been handed to the reader. */
+  /** Bytes that were passed to the reader. */
   get bytesRead(): number {
     return this.readBytes;
   }
 
-  /** Bytes given to `write`, those that still wait here too. */
+  /** Bytes passed to `write`, including those that still wait here. */
   get bytesWritten(): number {
     return this.sentBytes + this.writableLength;
   }
 
-  /** `connect` was called, and there is no connection yet. */
+  /** True after `connect`, until the connection is established. */
   get connecting(): boolean {
     return this.attempt !== undefined && !this.destroyed;
   }
 
   /**
-   * The connection has broken: what came before can be read, then `error` comes. A program that
-   * hands the bytes on, and is held back, need not wait for that.
+   * True if the connection is broken: earlier bytes can be read, then `error` is emitted. A program
+   * that forwards the bytes and is held back need not wait for that.
    */
   get isBroken(): boolean {
     return this.failure !== undefined || this.errored !== null;
   }
 
-  /** Not connected yet. */
+  /** True until connected. */
   get pending(): boolean {
     return this.stream === undefined || this.connecting;
   }
@@ -268,7 +268,7 @@ export class RdmaSocket extends Duplex {
   }
 
   /**
-   * `timeout` comes when nothing has come or gone for that long; the socket stays as it is.
+   * Emits `timeout` after that time without activity; the socket stays open.
    * @param timeoutMs 0 for never, up to 2^31 - 1; counted from the last byte
    * @throws RangeError ERR_OUT_OF_RANGE
    */
@@ -282,14 +282,14 @@ export class RdmaSocket extends Duplex {
     return this;
   }
 
-  /** Nothing waits here for more to be written: accepted, and without effect. */
+  /** Accepted, without effect: writes are never delayed. */
   setNoDelay(_noDelay?: boolean): this {
     return this;
   }
 
   /**
-   * Asks an idle peer for a sign of life.
-   * @param initialDelayMs how long the peer may be silent; 0 leaves it as it was, at first 2 hours
+   * Probes an idle peer.
+   * @param initialDelayMs silence of the peer before a probe; 0 keeps the value, at first 2 hours
    */
   setKeepAlive(enable = false, initialDelayMs = 0): this {
     const delayMs = Math.floor(initialDelayMs) || this.keepAliveMs || DEFAULT_KEEP_ALIVE_MS;
@@ -298,7 +298,7 @@ export class RdmaSocket extends Duplex {
     return this;
   }
 
-  /** The connection keeps the process alive: the default. */
+  /** Keeps the process alive while connected: the default. */
   ref(): this {
     this.holdsProcess = true;
     this.stream?.ref();
@@ -311,7 +311,7 @@ export class RdmaSocket extends Duplex {
     return this;
   }
 
-  /** Destroys the socket when all that was written is on its way. */
+  /** Destroys the socket after all written bytes were sent. */
   destroySoon(): void {
     if (this.writable) this.end();
     if (this.writableFinished) this.destroy();
@@ -319,8 +319,8 @@ export class RdmaSocket extends Duplex {
   }
 
   /**
-   * Ends the connection at once, as RST does: the peer reads ECONNRESET where the protocol can say
-   * so. What was written and not sent is dropped. While connecting, the attempt ends.
+   * Resets the connection, like RST: the peer reads ECONNRESET if the protocol can express it.
+   * Written bytes that were not sent are dropped. A connection attempt is cancelled.
    */
   resetAndDestroy(): this {
     this.isReset = true;
@@ -338,7 +338,7 @@ export class RdmaSocket extends Duplex {
     this.pull();
   }
 
-  /** Hands over what has come for as long as the reader has room. */
+  /** Passes received bytes on as long as the reader has room. */
   private pull(): void {
     const { stream } = this;
     if (stream === undefined || this.isPulling) return;
@@ -355,11 +355,11 @@ export class RdmaSocket extends Duplex {
     if (!this.hasRoom || this.destroyed || !stream.hasEnded) return;
     this.hasRoom = false;
     this.push(null);
-    // Nothing may be reading: the end is told all the same.
+    // The end must be reported even if nobody reads.
     this.read(0);
   }
 
-  /** @returns whether the reader has room for more */
+  /** @returns true if the reader has room for more */
   private handOver(stream: ByteStream, view: Uint8Array): boolean {
     const size = Math.min(view.length, LONGEST_CHUNK);
     const chunk = Buffer.allocUnsafe(size);
@@ -409,7 +409,7 @@ export class RdmaSocket extends Duplex {
       done();
       return;
     }
-    // A peer that has gone meanwhile needs no end: node:net passes over ENOTCONN likewise.
+    // A peer that has left needs no end: node:net ignores ENOTCONN, too.
     stream.shutdown((error) => calling(done, error?.code === 'EPIPE' ? undefined : error));
   }
 
@@ -434,19 +434,19 @@ export class RdmaSocket extends Duplex {
     }
     this.failure = error;
     calling(() => this.pull());
-    // The program has closed the adapter: it waits for `close`, and may not read any more.
+    // The program has closed the adapter: it waits for `close`, and may never read again.
     if (error?.code === 'ECONNABORTED') this.destroy(error);
     else this.failWhenRead();
   }
 
-  /** Tells why the connection broke when nothing is left to read, as TCP does. */
+  /** Reports the error of a broken connection when everything was read, as in TCP. */
   private failWhenRead(): void {
     const { failure, stream } = this;
     if (failure === undefined || this.destroyed) return;
     if (this.readableLength === 0 && stream?.peek() === undefined) this.destroy(failure);
   }
 
-  /** Behind `error`, which node:stream emits in a tick of its own. */
+  /** Emits `close` after `error`, which node:stream emits in a later tick. */
   private emitClose(): void {
     process.nextTick(() => this.emit('close', this.hadError));
   }
@@ -464,12 +464,12 @@ function refuseWritesAfterEnd(this: RdmaSocket): void {
   };
 }
 
-// Connecting to a host: its addresses, one after the other, until one answers.
+// Connects to a host: tries its addresses one after the other until one answers.
 
 /**
- * @param signal ends it
- * @throws StreamError, an error of the resolver, or an AggregateError with the code of the first
- * where several addresses were tried, as node:net has it; anything once the signal has fired
+ * @param signal cancels the attempt
+ * @throws StreamError, an error of the resolver, or an AggregateError with the code of the first if
+ * several addresses were tried, as in node:net; anything after the signal has fired
  */
 async function connectTo(
   protocol: ByteStreamProtocol,

@@ -4,8 +4,8 @@
 import { StreamError } from './stream-error.js';
 
 /**
- * Calls what leads to the consumer. What that throws is an uncaught exception, as of any event of
- * node:net, and not a fault in the protocol that told of it.
+ * Calls a consumer's callback. An exception in it is an uncaught exception, as for any event of
+ * node:net, not an error of the protocol that called.
  */
 export function calling<A extends readonly unknown[]>(
   call: (...args: A) => void,
@@ -20,19 +20,19 @@ export function calling<A extends readonly unknown[]>(
   }
 }
 
-/** The socket has no connection (any more). */
+/** The error for a socket without a connection. */
 export function socketClosed(): Error {
   return Object.assign(new Error('Socket is closed'), { code: 'ERR_SOCKET_CLOSED' });
 }
 
-/** The socket was destroyed while it was connecting. */
+/** The error for a socket that was destroyed while connecting. */
 export function closedBeforeConnection(): Error {
   return Object.assign(new Error('Socket closed before the connection was established'), {
     code: 'ERR_SOCKET_CLOSED_BEFORE_CONNECTION',
   });
 }
 
-/** The peer has ended, and with it a socket that is not half open. */
+/** The error after the peer's end, if the socket is not half open. */
 export function endedByPeer(): StreamError {
   const detail = 'This socket has been ended by the other party';
   return new StreamError('EPIPE', { syscall: 'write', detail });

@@ -18,16 +18,17 @@ export interface StreamAddress {
 
 /** Events of a stream. */
 export interface ByteStreamEvents {
-  /** Bytes have come, or `hasEnded` has become true. It may come without need, too. */
+  /** Bytes were received, or `hasEnded` became true. It may also be called without a change. */
   onReadable(): void;
   /**
-   * The stream is over, once and as the last: `close` or `abort` is done, or the connection broke.
-   * @param error why it broke; undefined after `close` and `abort`
+   * The stream is over: the last call, made once, after `close`, after `abort`, or when the
+   * connection broke.
+   * @param error the reason that it broke; undefined after `close` and `abort`
    */
   onClose(error?: StreamError): void;
 }
 
-/** A write has been taken, or never will be. */
+/** A write was taken, or never will be. */
 export type WriteDone = (error?: StreamError) => void;
 
 /** A connection of a byte-stream protocol. */
@@ -35,64 +36,67 @@ export interface ByteStream {
   readonly local: StreamAddress;
   readonly remote: StreamAddress;
 
-  /** Called once. Nothing is told before; what has come until then is told from within. */
+  /** Starts the events; called once. Bytes received before are reported from within the call. */
   start(events: ByteStreamEvents): void;
 
   /**
-   * Takes bytes, in order, as fast as credits of the peer and room in registered memory allow: each
-   * is copied once, or read by the peer from where it is. `done` is called once: when all have been
-   * taken, and the memory of `chunks` may be used for other things; or with EPIPE (this side or the
-   * peer takes no more), ECONNRESET and so on. It may be called from within. One write at a time:
-   * the next is made when this one is done, or from within `done`.
-   * @param chunks not empty in all; stay as they are until `done`
+   * Takes bytes, in order, as fast as the peer's credits and registered memory allow. Each byte is
+   * copied once, or read by the peer in place. `done` is called once: after all bytes were taken,
+   * when `chunks` may be reused; or with EPIPE (this side or the peer takes no more), ECONNRESET
+   * and so on. It may be called from within. Only one write at a time: make the next one when this
+   * one is done, or from within `done`.
+   * @param chunks not empty in total; must not change until `done`
    */
   write(chunks: readonly Uint8Array[], done: WriteDone): void;
 
-  /** Bytes of all writes that have been taken so far, those of a write under way too. */
+  /** Bytes of all writes that were taken so far, including a write in progress. */
   readonly takenBytes: number;
 
   /**
-   * The oldest bytes that have come and were not consumed, in registered memory: a view that stays
-   * as it is until `consume`, `close` or `abort`. Undefined when there are none. What has come
-   * before the peer's end, or before the connection broke, is there to be read after it.
+   * The oldest received bytes that were not consumed, in registered memory: a view that is valid
+   * until `consume`, `close` or `abort`. Undefined if there are none. Bytes received before the
+   * peer's end, or before the connection broke, can still be read.
    */
   peek(): Uint8Array | undefined;
 
   /**
-   * The first `bytes` of what `peek` gave have been read: their memory goes back to the peer as the
-   * protocol sees fit. What nothing consumes holds the peer back, and takes no more memory.
+   * Consumes the first `bytes` of the view from `peek`: their memory returns to the peer when the
+   * protocol decides. Unconsumed bytes hold the peer back, and use no more memory.
    * @param bytes 1 to the length of the view
    */
   consume(bytes: number): void;
 
-  /** The peer sends no more, and all that came has been consumed. */
+  /** True if the peer has ended sending, and everything was consumed. */
   readonly hasEnded: boolean;
 
   /**
-   * Sends no more: the peer reads an end behind what has been written. Reading goes on. `done` is
-   * called once, as that of `write`, when the end is on its way behind all bytes. No write is under
-   * way; none is made later. Called once.
+   * Ends sending: the peer reads an end after all written bytes. Reading continues. `done` is
+   * called once, like that of `write`, when the end was sent. Call it once, without a write in
+   * progress; no write may follow.
    */
   shutdown(done: WriteDone): void;
 
   /**
-   * Ends both directions in order: what has been taken is sent before, for a bounded time; then
-   * `onClose`. Bytes that have not been read are dropped. Again, or after `onClose`: no-op.
+   * Closes both directions gracefully: bytes that were taken are sent first, for a limited time;
+   * then `onClose`. Unread bytes are dropped. A second call, or one after `onClose`, is a no-op.
    */
   close(): void;
 
-  /** Ends it at once: the peer reads ECONNRESET where the protocol can say so. Then `onClose`. */
+  /**
+   * Ends the stream immediately: the peer reads ECONNRESET if the protocol can express it. Then
+   * `onClose`.
+   */
   abort(): void;
 
   /**
-   * Asks an idle peer for a sign of life.
+   * Probes an idle peer.
    * @param intervalMs 1 on; 0 for never
    */
   setKeepAlive(intervalMs: number): void;
 
-  /** The stream keeps the process alive: the default. */
+  /** Keeps the process alive: the default. */
   ref(): void;
-  /** It does not, as `unref` of node:net. */
+  /** Lets the process exit, as `unref` of node:net. */
   unref(): void;
 }
 
@@ -101,40 +105,40 @@ export interface StreamConnectOptions {
   readonly address: string;
   /** 1 to 65535. */
   readonly port: number;
-  /** Own address, numeric. Default: as the protocol finds a way. */
+  /** Local address, numeric. Default: by route. */
   readonly localAddress?: string | undefined;
-  /** Own port, 1 to 65535. Default: of the protocol's choice. */
+  /** Local port, 1 to 65535. Default: chosen by the protocol. */
   readonly localPort?: number | undefined;
-  /** Gives up when it fires: the promise rejects with anything, and nothing is left behind. */
+  /** Cancels the attempt: the promise rejects with anything, and nothing is left open. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface StreamListenOptions {
-  /** Own address, numeric. Default: that of the protocol's adapter. */
+  /** Local address, numeric. Default: that of the protocol's adapter. */
   readonly address?: string | undefined;
-  /** 0 to 65535; 0 for one of the protocol's choice. */
+  /** 0 to 65535; 0: chosen by the protocol. */
   readonly port: number;
-  /** Connections that may be in the making at a time, 1 on; further ones are refused. */
+  /** Connections that may be half open at a time, 1 on; more are refused. */
   readonly backlog: number;
   /** True to accept a peer; otherwise it is refused (ECONNREFUSED on its side). */
   admit(remote: StreamAddress, local: StreamAddress): boolean;
-  /** A connection is there. `start` is called on it from within. */
+  /** A connection is established. Call `start` on it from within. */
   onStream(stream: ByteStream): void;
-  /** The listener is over by itself (its adapter went away), once and as the last. */
+  /** The listener has ended by itself (its adapter was closed): the last call, made once. */
   onError(error: StreamError): void;
 }
 
 export interface ByteStreamListener {
   readonly local: StreamAddress;
-  /** Listens no more; connections that were given live on. Again: the same promise. */
+  /** Stops listening; open connections continue. A second call returns the same promise. */
   close(): Promise<void>;
   ref(): void;
   unref(): void;
 }
 
-/** A byte-stream protocol, over whatever adapters it has been given. */
+/** A byte-stream protocol over the adapters that it was given. */
 export interface ByteStreamProtocol {
-  /** `rsocket`, `sdp`: for messages and `family` of forwarders. */
+  /** `rsocket`, `sdp`: for messages and the `family` of forwarders. */
   readonly name: string;
   /**
    * @throws StreamError, as a rejection: ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH,

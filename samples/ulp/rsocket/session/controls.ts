@@ -1,5 +1,5 @@
 /**
- * Send slots that are kept for messages without a credit: TARGET and CONTROL. The peer keeps as
+ * Send slots that are reserved for messages without a credit: TARGET and CONTROL. The peer keeps as
  * many receives for them as this side has slots.
  */
 export const CONTROL_SLOTS = 4;
@@ -12,13 +12,13 @@ export class ControlSlots {
     return this.posted < CONTROL_SLOTS;
   }
 
-  /** Takes a slot: 0 to 3. Of four in a row none is the same. */
+  /** Takes a slot: 0 to 3. Any four in a row are different. */
   take(): number {
     this.posted++;
     return this.number++ % CONTROL_SLOTS;
   }
 
-  /** The oldest message that has a slot has left. */
+  /** The oldest message that has a slot was sent. */
   giveBack(): void {
     this.posted--;
   }

@@ -8,24 +8,26 @@ import { next16 } from './sequence.js';
 const HALVES = 2;
 
 export class ReceiveWindow {
-  /** Lengths of messages that have not been read to their end, oldest first: a ring. */
+  /** Lengths of messages that were not read completely, oldest first: a ring. */
   private readonly lengths: Uint32Array;
   private head = 0;
   private count = 0;
-  /** Bytes of the oldest message that have been read. */
+  /** Bytes of the oldest message that were read. */
   private readOfHead = 0;
-  /** Bytes that wait to be read, and where they begin in the buffer. */
+  /** Unread bytes, and their offset in the buffer. */
   private unreadBytes = 0;
   private readAt = 0;
-  /** Bytes that the peer may still write: of the half it fills, and of halves that it was given. */
+  /**
+   * Bytes that the peer may still write: in its current half, and in halves that it was granted.
+   */
   private grantedBytes: number;
-  /** Bytes that the peer has not been given: they have been read, or were never given. */
+  /** Bytes to grant to the peer: they were read, or never granted. */
   private freeBytes: number;
-  /** The half that is given next. */
+  /** The half to grant next. */
   private nextHalf = 1;
-  /** Messages read to their end, and IOMAP messages, modulo 2^16. */
+  /** Messages read completely, and IOMAP messages, modulo 2^16. */
   private consumed = 0;
-  /** Messages to be consumed until credits are given without a half. */
+  /** Messages to be consumed until credits are granted without a half. */
   private untilCredits: number;
   /** Messages that the peer may still send. */
   private creditsOut: number;
@@ -45,7 +47,7 @@ export class ReceiveWindow {
     this.untilCredits = Math.max(1, credits >> 1);
   }
 
-  /** Bytes that wait to be read. */
+  /** Number of unread bytes. */
   get unread(): number {
     return this.unreadBytes;
   }
@@ -60,7 +62,7 @@ export class ReceiveWindow {
     return Math.min(this.unreadBytes, HALVES * this.halfBytes - this.readAt);
   }
 
-  /** @throws RsocketProtocolError for what the peer has no credit, or no room for */
+  /** @throws RsocketProtocolError if the peer has no credit, or no room */
   receiveData(bytes: number): void {
     this.useCredit();
     const { halfBytes } = this;
@@ -74,13 +76,13 @@ export class ReceiveWindow {
     this.count++;
   }
 
-  /** An IOMAP message takes a credit, and gives it back at once: nothing reads it. */
+  /** Handles an IOMAP message. Its credit is returned immediately, because nothing reads it. */
   receiveIomap(): void {
     this.useCredit();
     this.consume();
   }
 
-  /** The first bytes, at most `readable`, have been read. */
+  /** Consumes the first bytes, at most `readable`. */
   read(bytes: number): void {
     this.unreadBytes -= bytes;
     this.freeBytes += bytes;
@@ -100,7 +102,7 @@ export class ReceiveWindow {
     return this.untilCredits <= 0 ? 'credits' : undefined;
   }
 
-  /** Gives a half: where it begins in the buffer. */
+  /** Grants a half. @returns its offset in the buffer */
   giveHalf(): number {
     const { halfBytes, nextHalf } = this;
     this.freeBytes -= halfBytes;
@@ -109,14 +111,14 @@ export class ReceiveWindow {
     return nextHalf * halfBytes;
   }
 
-  /** Gives credits: the limit of the sequence that the peer is told. */
+  /** Grants credits. @returns the limit of sequence numbers for the peer */
   giveCredits(): number {
     this.creditsOut = this.credits - this.count;
     this.untilCredits = Math.max(1, this.credits >> 1);
     return next16(this.consumed, this.credits);
   }
 
-  /** Within the half that the peer fills. */
+  /** Position within the half that the peer fills. */
   private get writeOffset(): number {
     return (this.readAt + this.unreadBytes) % this.halfBytes;
   }

@@ -13,14 +13,14 @@ import {
 import { distance, next16, SEQUENCE_MASK } from './sequence.js';
 
 export class SendWindow {
-  /** The entry that is being filled, of the two. */
+  /** The entry, of the two, that is being filled. */
   private current = 0;
   private readonly entries: (RemoteRegion | undefined)[];
-  /** Bytes of the present entry that are filled. */
+  /** Bytes of the current entry that are filled. */
   private used = 0;
   /** DATA and IOMAP messages sent, modulo 2^16. */
   private sent = 0;
-  /** Messages may be sent up to this one, modulo 2^16. */
+  /** The last message that may be sent, modulo 2^16. */
   private limit: number;
   /** The slot that the peer writes next. */
   private arriving = 1;
@@ -33,7 +33,7 @@ export class SendWindow {
     this.credits = credits;
   }
 
-  /** Messages that may still be sent: 0 to the credits that the peer has announced. */
+  /** Messages that may still be sent: 0 to the credits that the peer announced. */
   get messages(): number {
     return distance(this.sent, this.limit);
   }
@@ -44,7 +44,7 @@ export class SendWindow {
     return entry === undefined || this.messages === 0 ? 0 : entry.length - this.used;
   }
 
-  /** The entry that the next bytes go to, from `offset` on. Only where `bytes` is not 0. */
+  /** The entry for the next bytes, from `offset` on. Valid if `bytes` is not 0. */
   get entry(): RemoteRegion {
     return this.entries[this.current] as RemoteRegion;
   }
@@ -53,7 +53,7 @@ export class SendWindow {
     return this.used;
   }
 
-  /** A DATA message of that many bytes, at most `bytes`, has been sent. */
+  /** A DATA message of that many bytes, at most `bytes`, was sent. */
   fill(bytes: number): void {
     this.spend();
     this.used += bytes;
@@ -63,20 +63,19 @@ export class SendWindow {
     this.used = 0;
   }
 
-  /** A message that takes a credit has been sent. */
+  /** A message that takes a credit was sent. */
   spend(): void {
     this.sent = next16(this.sent, 1);
   }
 
-  /** The slot of the target list that the peer has written with a message that has come. */
+  /** The slot of the target list that the peer has written with a received message. */
   get arrivingSlot(): number {
     return this.arriving;
   }
 
   /**
-   * A target entry has come.
-   * @throws RsocketProtocolError for one of no bytes, that passes the end of all addresses, or that
-   * comes in place of one that is not full
+   * Handles a target entry. @throws RsocketProtocolError for an entry of no bytes, one that passes
+   * the end of all addresses, or one that replaces an entry that is not full
    */
   grant(entry: RemoteRegion): void {
     const slot = this.arriving;
@@ -90,8 +89,8 @@ export class SendWindow {
   }
 
   /**
-   * The peer has told how far messages may go.
-   * @param argument its low 16 bits count
+   * Handles a new limit for messages.
+   * @param argument its low 16 bits are the limit
    * @throws RsocketProtocolError for a limit behind the last one, or beyond the announced credits
    */
   extend(argument: number): void {

@@ -1,6 +1,6 @@
 /**
- * One side of a connection, sans-IO: it is told what has come, read, and left, and says what may be
- * sent. It holds no bytes.
+ * One side of a connection, sans-IO: it is told about bytes received, read and sent, and says what
+ * may be sent. It holds no bytes.
  */
 import {
   argumentOf,
@@ -66,7 +66,7 @@ class PeerIomaps {
   }
 }
 
-/** A publication that waits for its credit. */
+/** A publication that waits for a credit. */
 interface OwnIomap {
   readonly slot: number;
   readonly entry: IomapEntry;
@@ -80,7 +80,7 @@ class OwnIomaps {
   /** @param slots that the peer has announced */
   constructor(readonly slots: number) {}
 
-  /** @returns the slot; undefined where all are taken */
+  /** @returns the slot; undefined if all are in use */
   publish(entry: IomapEntry): number | undefined {
     for (let slot = 0; slot < this.slots; slot++) {
       if (this.taken.has(slot)) continue;
@@ -91,7 +91,7 @@ class OwnIomaps {
     return undefined;
   }
 
-  /** The area is no more: its slot may be published anew. */
+  /** Withdraws an area: its slot may be used again. */
   withdraw(slot: number): void {
     this.taken.delete(slot);
     const at = this.waiting.findIndex((own) => own.slot === slot);
@@ -102,7 +102,7 @@ class OwnIomaps {
     return this.waiting.length > 0;
   }
 
-  /** The oldest that waits, which is sent now. */
+  /** The oldest waiting publication, which is sent now. */
   take(): OwnIomap | undefined {
     return this.waiting.shift();
   }
@@ -113,17 +113,19 @@ export interface SessionOptions {
   readonly halfBytes: number;
   /** Messages that may wait here: 1 to 65535. */
   readonly credits: number;
-  /** Areas that the peer may publish: as announced. */
+  /** Areas that the peer may publish, as announced. */
   readonly iomapSlots: number;
 }
 
-/** The target list, which the peer writes. It is read when the message behind an entry has come. */
+/**
+ * The target list, which the peer writes. An entry is read when the message after it has arrived.
+ */
 export interface TargetList {
   target(slot: number): RemoteRegion;
   iomap(slot: number): IomapEntry;
 }
 
-/** A message without data of the stream, to be sent now. */
+/** A message without stream data, to be sent now. */
 export type Outgoing =
   | {
       readonly type: 'target';
@@ -154,7 +156,7 @@ export class Session {
   private readonly controls = new ControlSlots();
   private readonly own: OwnIomaps;
   private readonly peers: PeerIomaps;
-  /** The peer's slot that the next half is written to. */
+  /** The peer's slot for the next half. */
   private granting = 1;
 
   constructor(options: SessionOptions, peer: ConnectionData) {
@@ -169,22 +171,22 @@ export class Session {
     return this.current;
   }
 
-  /** The peer has said that it neither writes nor reads any more. */
+  /** True if the peer neither writes nor reads any more. */
   get hasPeerLeft(): boolean {
     return this.peerIsGone;
   }
 
-  /** The consumer may write. */
+  /** True if the consumer may write. */
   get isWritable(): boolean {
     return mayWrite(this.current);
   }
 
-  /** Nothing is to be read, now or later. */
+  /** True if nothing can be read, now or later. */
   get hasEnded(): boolean {
     return !mayRead(this.current) && this.receiving.unread === 0;
   }
 
-  /** Bytes that have come and were not read: how many in one piece, and where. */
+  /** Unread bytes: the number that is contiguous, and the offset. */
   get readable(): number {
     return this.receiving.readable;
   }
@@ -193,12 +195,12 @@ export class Session {
     return this.receiving.readOffset;
   }
 
-  /** Bytes that have come and were not read. */
+  /** Number of unread bytes. */
   get unread(): number {
     return this.receiving.unread;
   }
 
-  /** Bytes that a DATA message may have now; 0 when it has to wait. */
+  /** Bytes that a DATA message may have now; 0 if it must wait. */
   get sendable(): number {
     return this.isWritable && !this.own.hasWaiting ? this.sending.bytes : 0;
   }
@@ -212,40 +214,38 @@ export class Session {
     return this.sending.offset;
   }
 
-  /** A DATA message of that many bytes, at most `sendable`, is sent. @returns its immediate data */
+  /** Sends a DATA message of that many bytes, at most `sendable`. @returns its immediate data */
   sendData(bytes: number): number {
     this.sending.fill(bytes);
     return immediateOf(Operation.DATA, bytes);
   }
 
   /**
-   * The next message that is to be sent before any data; each is to be sent.
-   * @param hasRoom whether an iomap entry could be sent
+   * The next message to send before any data; the caller must send it. @param hasRoom true if an
+   * iomap entry can be sent
    */
   next(hasRoom: boolean): Outgoing | undefined {
     return this.nextEnding() ?? this.nextTarget() ?? (hasRoom ? this.nextIomap() : undefined);
   }
 
-  /** A half or credits are due: `next` has something to send. */
+  /** True if a half or credits are due: `next` has a message. */
   get isGrantDue(): boolean {
     return mayRead(this.current) && this.receiving.due !== undefined;
   }
 
-  /**
-   * Takes a slot for a write of no bytes, which asks for a sign of life. @returns whether it may
-   */
+  /** Takes a slot for a write of no bytes, as a keepalive. @returns false if there is no slot */
   probe(): boolean {
     if (this.current === 'OVER' || !this.controls.isFree) return false;
     this.controls.take();
     return true;
   }
 
-  /** A message of type `target` or `control`, or a probe, has been acknowledged. */
+  /** A message of type `target` or `control`, or a probe, was acknowledged. */
   controlSent(): void {
     this.controls.giveBack();
   }
 
-  /** SHUTDOWN or DISCONNECT waits for a slot. */
+  /** True if SHUTDOWN or DISCONNECT waits for a slot. */
   get isEnding(): boolean {
     return this.ending !== undefined;
   }
@@ -264,9 +264,9 @@ export class Session {
   }
 
   /**
-   * A message has come.
-   * @param writtenBytes that came with it
-   * @throws RsocketProtocolError: the connection is to be ended
+   * Handles a message.
+   * @param writtenBytes of the message
+   * @throws RsocketProtocolError: the connection must be ended
    */
   receive(immediate: number, writtenBytes: number, list: TargetList): void {
     if (this.current === 'OVER') return;
@@ -302,7 +302,7 @@ export class Session {
     }
   }
 
-  /** Publishes an area. @returns its slot; undefined where the peer has announced no more */
+  /** Publishes an area. @returns its slot; undefined if the peer accepts no more */
   publish(entry: IomapEntry): number | undefined {
     return this.own.publish(entry);
   }
@@ -311,12 +311,12 @@ export class Session {
     this.own.withdraw(slot);
   }
 
-  /** Areas that the peer takes. */
+  /** Number of areas that the peer accepts. */
   get iomapSlots(): number {
     return this.own.slots;
   }
 
-  /** The peer's area that has this offset in it. */
+  /** The peer's area that contains this offset. */
   findIomap(offset: bigint): IomapEntry | undefined {
     return this.peers.find(offset);
   }
@@ -340,7 +340,7 @@ export class Session {
     const { next, send } = SESSION_TRANSITIONS[this.current][input];
     this.current = next;
     if (send !== undefined) this.ending = send;
-    // The peer takes in nothing more. After its SHUTDOWN it still waits for this side's.
+    // The peer reads nothing more. After its SHUTDOWN it still waits for ours.
     else if (input === 'peer DISCONNECT') {
       this.ending = undefined;
       this.peerIsGone = true;
@@ -355,7 +355,7 @@ export class Session {
     return { type: 'control', immediate, controlSlot: this.controls.take() };
   }
 
-  /** A half or credits, as long as the peer may use them. */
+  /** A grant of a half or credits, as long as the peer can use them. */
   private nextTarget(): Outgoing | undefined {
     if (!mayRead(this.current) || !this.controls.isFree) return undefined;
     const { due } = this.receiving;

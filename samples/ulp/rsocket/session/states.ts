@@ -3,19 +3,19 @@
  */
 
 export type SessionState =
-  /** Both sides send. */
+  /** Both sides may send. */
   | 'OPEN'
   /** This side sends no more; the peer may. */
   | 'WRITE_ENDED'
   /** The peer sends no more; this side may. */
   | 'READ_ENDED'
-  /** Neither does, and what still comes is ignored. */
+  /** Neither may send; anything that arrives is ignored. */
   | 'OVER';
 
 export type SessionInput =
-  /** The consumer writes no more. */
+  /** The consumer has ended writing. */
   | 'shutdown'
-  /** The consumer neither writes nor reads any more. */
+  /** The consumer has ended writing and reading. */
   | 'close'
   | 'peer SHUTDOWN'
   | 'peer DISCONNECT';
@@ -26,7 +26,7 @@ export interface Transition {
   readonly send?: 'SHUTDOWN' | 'DISCONNECT';
 }
 
-/** librdmacm sends SHUTDOWN again where its consumer shuts down again: that changes nothing. */
+/** librdmacm repeats SHUTDOWN if its consumer shuts down again: that changes nothing. */
 export const SESSION_TRANSITIONS: Readonly<
   Record<SessionState, Readonly<Record<SessionInput, Transition>>>
 > = {
@@ -56,12 +56,12 @@ export const SESSION_TRANSITIONS: Readonly<
   },
 };
 
-/** This side may send data. */
+/** True if this side may send data. */
 export function mayWrite(state: SessionState): boolean {
   return state === 'OPEN' || state === 'READ_ENDED';
 }
 
-/** The peer may send data. */
+/** True if the peer may send data. */
 export function mayRead(state: SessionState): boolean {
   return state === 'OPEN' || state === 'WRITE_ENDED';
 }

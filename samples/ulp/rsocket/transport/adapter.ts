@@ -18,7 +18,7 @@ export class Adapter {
     this.pz = ia.createPz();
   }
 
-  /** Each user gives it back by `leave`. @throws DatError as `ia.createPz` */
+  /** Joins the adapter; each user calls `leave` once. @throws DatError as `ia.createPz` */
   static join(ia: Ia): Adapter {
     let adapter = adapters.get(ia);
     if (adapter === undefined) {
@@ -32,7 +32,7 @@ export class Adapter {
   leave(): void {
     if (--this.users > 0) return;
     adapters.delete(this.ia);
-    // An adapter that is closed has freed its zones itself.
+    // If the adapter is closed, its zones are freed already.
     if (!this.pz.isFreed) this.pz.free();
   }
 }

@@ -7,7 +7,7 @@ import { regionOf } from './memory.js';
 export interface IomapOptions {
   /** Bytes to allocate (zeroed), 1 to 2^32 - 1; or memory to register. */
   readonly memory: number | Uint8Array;
-  /** u64: how the peer names the first byte; default 0. */
+  /** u64: the peer's name for the first byte; default 0. */
   readonly offset?: bigint;
 }
 
@@ -43,8 +43,8 @@ export class Iomap {
   }
 
   /**
-   * The peer writes there no more (riounmap): a write that comes breaks the connection. Again:
-   * no-op.
+   * Withdraws the area (riounmap): a later write of the peer breaks the connection. A second call
+   * is a no-op.
    */
   unmap(): void {
     if (this.lmr.isFreed) return;

@@ -1,6 +1,6 @@
 /**
- * The DAT endpoint of a connection: its receives, which have no memory, its completions, in the
- * order in which they come, and its end, which is told once.
+ * The DAT endpoint of a connection: posts receives without memory, reports completions in order,
+ * and reports the end once.
  */
 import {
   type ConnectionEvent,
@@ -24,23 +24,23 @@ export const Sent = { DATA: 0, CONTROL: 1 } as const;
 
 export interface LinkEvents {
   onEstablished(privateData: Uint8Array): void;
-  /** A message of the peer: a write with immediate data, of so many bytes. */
+  /** A message of the peer: a write with immediate data, of this many bytes. */
   onMessage(immediate: number, writtenBytes: number): void;
-  /** Something else has come than a write with immediate data. */
+  /** A completion of anything but a write with immediate data. */
   onStrange(operation: number): void;
-  /** The oldest request of that kind has been acknowledged. */
+  /** The oldest request of that kind was acknowledged. */
   onSent(kind: number): void;
-  /** All that has come has been told. */
+  /** All received messages were reported. */
   onDrained(): void;
-  /** It is over; undefined when its adapter has been closed. */
+  /** The connection has ended; undefined if its adapter was closed. */
   onEnd(event: ConnectionEvent | undefined): void;
 }
 
-/** More receives than credits: for messages that need no credit. */
+/** Receives beyond the credits, for messages that need no credit. */
 const SPARE_RECEIVES = 2 * CONTROL_SLOTS;
 const CONNECTION_EVENTS = 4;
 const FOR_EVER = 7;
-/** IBTA table 45, 1.28 ms: how long a peer waits that finds no receive. */
+/** IBTA table 45, 1.28 ms: time that a peer waits if there is no receive. */
 const RNR_1_28_MS = 14;
 const NOTHING: readonly LmrSegment[] = [];
 const NOWHERE = new RemoteSegment({ address: 0n, rmrContext: 0 });
@@ -49,13 +49,13 @@ export class Link {
   readonly ep: Ep;
   private readonly evd: Evd;
   private isOver = false;
-  /** Receives that are to be posted again. */
+  /** Receives to be posted again. */
   private spent = 0;
   private readonly postSpent = (): void => {
     for (; this.spent > 0; this.spent--) this.ep.postRecv(NOTHING);
   };
 
-  /** @throws DatError as `ia.createEvd` and `ia.createEndpoint`; nothing is left then */
+  /** @throws DatError as `ia.createEvd` and `ia.createEndpoint`; then nothing is left open */
   constructor(
     private readonly adapter: Adapter,
     { credits, sends, polling, keepAliveMs }: RsocketPlan,
@@ -86,13 +86,13 @@ export class Link {
     this.ep.state$.subscribe({ complete: () => this.end(undefined) });
   }
 
-  /** The own end; its port is 0 until there is a connection. */
+  /** The local end; its port is 0 until the connection is established. */
   get own(): StreamAddress {
     const { localAddress: address, localPortQual: port = 0 } = this.ep.query();
     return { address, port };
   }
 
-  /** Bytes of the longest write that the adapter takes. */
+  /** Longest write of the adapter, in bytes. */
   get maxWriteBytes(): number {
     return this.ep.query().attributes.maxRdmaBytes;
   }
@@ -115,12 +115,12 @@ export class Link {
     this.ep.postRdmaWriteWithImmediate(segments, kind, remote, immediate);
   }
 
-  /** Immediate data alone. */
+  /** Sends immediate data alone. */
   tell(immediate: number): void {
     this.ep.postRdmaWriteWithImmediate(NOTHING, Sent.CONTROL, NOWHERE, immediate);
   }
 
-  /** Writes, and the peer is told nothing. */
+  /** Writes without notifying the peer. */
   writeSilently(segments: LmrSegment | readonly LmrSegment[], remote: RemoteSegment): void {
     this.ep.postRdmaWrite(segments, Sent.DATA, remote);
   }
@@ -143,10 +143,10 @@ export class Link {
     if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
   }
 
-  /** Frees it at once: nothing is told any more. Again: no-op. */
+  /** Frees the endpoint; no more events follow. A second call is a no-op. */
   free(): void {
     this.isOver = true;
-    // Where the adapter has been closed, it has freed them.
+    // If the adapter is closed, they are freed already.
     if (!this.ep.isFreed) this.ep.free();
     if (!this.evd.isFreed) leaveUnhandled(this.evd.free());
   }
@@ -176,7 +176,7 @@ export class Link {
 
   private onCompletion(at: number): void {
     const { cookies, operations, statuses, lengths, immediates } = this.adapter.batch;
-    // What has failed or was flushed is followed by the event of the end.
+    // The end's event follows failed and flushed requests.
     if (statuses[at] !== DatDtoStatus.SUCCESS) return;
     const operation = operations[at] as number;
     if (operation === DatDto.RECV_IMMED) {

@@ -27,7 +27,7 @@ const PEER_WRITES =
 export class ConnectionMemory implements TargetList {
   /** Receive buffer that the peer writes its bytes to. */
   readonly buffer: Lmr;
-  /** The peer's entries: where this side writes. */
+  /** List of the peer's entries: where this side may write. */
   private readonly list: Lmr;
   private readonly own: Lmr;
   private readonly listView: DataView;
@@ -36,7 +36,7 @@ export class ConnectionMemory implements TargetList {
   readonly staging: StagingRing;
   private readonly halfBytes: number;
 
-  /** @throws DatError as `ia.allocate`; nothing is left then */
+  /** @throws DatError as `ia.allocate`; then nothing is left open */
   constructor(
     ia: Ia,
     pz: Pz,
@@ -80,7 +80,7 @@ export class ConnectionMemory implements TargetList {
     };
   }
 
-  /** The half of the receive buffer that begins there. */
+  /** The half of the receive buffer at an offset. */
   half(offset: number): RemoteRegion {
     return regionOf(this.buffer, offset, this.halfBytes);
   }
@@ -93,7 +93,7 @@ export class ConnectionMemory implements TargetList {
     return readIomap(this.listView, iomapAt(slot, LIST_ENTRIES), IS_LITTLE);
   }
 
-  /** An entry for the peer, in its byte order. */
+  /** Encodes an entry for the peer, in its byte order. */
   targetFor(controlSlot: number, entry: RemoteRegion, isLittle: boolean): LmrSegment {
     const segment = this.controls[controlSlot] as LmrSegment;
     writeTarget(this.ownView, segment.offsetBytes, entry, isLittle);
@@ -106,7 +106,7 @@ export class ConnectionMemory implements TargetList {
   }
 }
 
-/** A part of a region that the peer may write, as the peer is told of it. */
+/** A part of a region that the peer may write, in the form that the peer is told. */
 export function regionOf(lmr: Lmr, offset: number, length: number): RemoteRegion {
   return { address: lmr.address + BigInt(offset), key: lmr.rmrContext as number, length };
 }

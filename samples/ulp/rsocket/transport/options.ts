@@ -4,7 +4,7 @@ import { announcedSlots } from '../wire/index.js';
 export interface RsocketOptions {
   /** Bytes of the receive buffer: an even number from 2 to 2^30; default 2^20. */
   readonly receiveBytes?: number;
-  /** Bytes that are copied and not acknowledged: 2048 to 2^30; default 2^20. */
+  /** Bytes that are copied and not acknowledged yet: 2048 to 2^30; default 2^20. */
   readonly sendBytes?: number;
   /** Messages that may wait to be read: 16 to 32768; default 384, as librdmacm. */
   readonly credits?: number;
@@ -23,11 +23,11 @@ export interface RsocketOptions {
   readonly polling?: 'event' | 'adaptive';
   /** Time that `close` waits for the peer: milliseconds, 1 on; default 5000. */
   readonly closeTimeoutMs?: number;
-  /** The real time, unless a test has another one. */
+  /** Timer; default: real time. */
   readonly after?: After;
 }
 
-/** Runs `task` once, in so many milliseconds, unless it is cancelled by what it returns. */
+/** Runs `task` once after so many milliseconds. @returns a function that cancels it */
 export type After = (ms: number, task: () => void) => () => void;
 
 export type RsocketPlan = Required<RsocketOptions>;
@@ -57,7 +57,7 @@ const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [number, number]>>
 /** The minimum of endpoints. */
 const LEAST_KEEP_ALIVE_MS = 10;
 
-/** It does not keep the process alive: what waits for the network does. */
+/** Real time. The timer does not keep the process alive; waiting for the network does. */
 const realTime: After = (ms, task) => {
   const timer = setTimeout(task, ms).unref();
   return () => clearTimeout(timer);

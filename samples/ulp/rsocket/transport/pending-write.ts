@@ -1,15 +1,15 @@
-/** Bytes that are to be sent: of the stream, or into an area that the peer has published. */
+/** Bytes to be sent: in the stream, or into an area that the peer has published. */
 import type { StreamError, WriteDone } from '../../socket/index.js';
 import type { StagingRing } from './staging-ring.js';
 
 export class PendingWrite {
-  /** Bytes that have not been taken. */
+  /** Bytes that were not taken yet. */
   left: number;
   private chunk = 0;
   private offset = 0;
   private hasEnded = false;
 
-  /** @param areaOffset where the next byte goes in the peer's areas; undefined for the stream */
+  /** @param areaOffset position of the next byte in the peer's areas; undefined for the stream */
   constructor(
     private readonly chunks: readonly Uint8Array[],
     private readonly done: WriteDone,
@@ -35,7 +35,7 @@ export class PendingWrite {
     if (this.areaOffset !== undefined) this.areaOffset += BigInt(bytes);
   }
 
-  /** Once. */
+  /** Ends the write, once. */
   end(error?: StreamError): void {
     if (this.hasEnded) return;
     this.hasEnded = true;

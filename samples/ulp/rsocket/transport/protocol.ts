@@ -50,8 +50,8 @@ export class RsocketProtocol implements ByteStreamProtocol {
 }
 
 /**
- * rsockets over an adapter, or over those of a source.
- * @throws RangeError naming option, value and limits
+ * rsockets over one adapter, or over those of a source. @throws RangeError naming option, value and
+ * limits
  */
 export function rsocket(over: Ia | AdapterSource, options: RsocketOptions = {}): RsocketProtocol {
   return new RsocketProtocol(sourceOf(over), options);

@@ -1,4 +1,4 @@
-/** Posts what the session says may be sent: entries, controls, and bytes of pending writes. */
+/** Posts everything that the session allows: entries, controls, and bytes of pending writes. */
 import { RemoteSegment } from 'dapl';
 import { StreamError } from '../../socket/index.js';
 import type { Outgoing, Session } from '../session/index.js';
@@ -16,18 +16,20 @@ import type { ConnectionMemory } from './memory.js';
 import type { RsocketPlan } from './options.js';
 import type { PendingWrite } from './pending-write.js';
 
-/** Less room than a fourth of all is waited for: else a full ring makes for short messages. */
+/**
+ * With less than a fourth of the ring free it waits: otherwise a full ring makes short messages.
+ */
 const LOW_WATER = 4;
 
 export class Sender {
-  /** Bytes of the stream that have been posted. */
+  /** Bytes of the stream that were posted. */
   takenBytes = 0;
   private readonly queue: PendingWrite[] = [];
   private readonly messageBytes: number;
   private readonly list: RemoteSegment;
   private readonly isLittle: boolean;
   private readonly iomapEntry = new Uint8Array(IOMAP_BYTES);
-  /** The region that bytes went to last, and its address parsed. */
+  /** The region that was written last, and its parsed address. */
   private region: RemoteRegion | undefined = undefined;
   private remote: RemoteSegment | undefined = undefined;
 
@@ -43,12 +45,12 @@ export class Sender {
     this.isLittle = !peer.isBigEndian;
   }
 
-  /** It is posted by the next `post`, behind those before it. */
+  /** Queues a write, which the next `post` sends. */
   add(write: PendingWrite): void {
     this.queue.push(write);
   }
 
-  /** Posts as much as may be sent now. Writes that have been taken end, and may add others. */
+  /** Posts as much as is allowed now. Writes that are taken completely end, and may add others. */
   readonly post = (): void => {
     const { session, queue } = this;
     for (let out = this.next(); out !== undefined; out = this.next()) this.postOut(out);
@@ -59,7 +61,7 @@ export class Sender {
     }
   };
 
-  /** Writes that have not been taken never will be. */
+  /** Ends all writes that were not taken. */
   end(error: StreamError): void {
     for (const write of this.queue.splice(0)) write.end(error);
   }
@@ -90,7 +92,7 @@ export class Sender {
     }
   }
 
-  /** @returns whether all of it has been taken */
+  /** @returns true if all of the write was taken */
   private advance(write: PendingWrite): boolean {
     while (write.left > 0) {
       const sent = write.areaOffset === undefined ? this.sendData(write) : this.writeArea(write);
@@ -111,7 +113,7 @@ export class Sender {
     return true;
   }
 
-  /** Into an area of the peer, which is told nothing. */
+  /** Writes into an area of the peer, without notifying it. */
   private writeArea(write: PendingWrite): boolean {
     const { session, link, memory, messageBytes } = this;
     const at = write.areaOffset as bigint;

@@ -5,13 +5,13 @@
  * to a fifth of the packets were lost, and the throughput halved.
  */
 
-/** All of them together, in bytes: less than such a buffer has. */
+/** Limit of all connections together, in bytes: less than such a buffer. */
 const TOGETHER_BYTES = 3 * 1024 * 1024;
-/** Each of them at least, in bytes, however many they are. */
+/** Minimum of each connection, in bytes, whatever their number. */
 const LEAST_BYTES = 16 * 1024;
 
 export class Share {
-  /** Connections that have something on its way. */
+  /** Connections with bytes in flight. */
   private busy = 0;
 
   /**
@@ -22,12 +22,12 @@ export class Share {
     return Math.max(LEAST_BYTES, Math.floor(TOGETHER_BYTES / Math.max(1, this.busy)));
   }
 
-  /** One more has something on its way. */
+  /** One more connection has bytes in flight. */
   enter(): void {
     this.busy++;
   }
 
-  /** One has nothing on its way any more. */
+  /** One connection has no more bytes in flight. */
   leave(): void {
     this.busy--;
   }

@@ -1,7 +1,7 @@
 /**
- * Registered memory that bytes are copied to and sent from: a ring, whose parts come back in the
- * order in which they were taken. A part that passes the end has two segments. What is taken at a
- * time keeps to the connection's share of its adapter.
+ * Registered memory that bytes are copied to and sent from: a ring whose parts are returned in the
+ * order in which they were taken. A part that passes the end has two segments. The size of parts
+ * keeps to the connection's share of its adapter.
  */
 import type { Lmr, LmrSegment } from 'dapl';
 import type { Share } from './share.js';
@@ -11,14 +11,14 @@ export class StagingRing {
   private readonly one: LmrSegment;
   private readonly other: LmrSegment;
   private readonly both: readonly LmrSegment[];
-  /** Lengths of the parts that are taken, oldest first: a ring. */
+  /** Lengths of the parts in use, oldest first: a ring. */
   private readonly lengths: Uint32Array;
   private head = 0;
   private count = 0;
   private at = 0;
   private usedBytes = 0;
 
-  /** @param parts that may be taken at a time */
+  /** @param parts limit of parts in use */
   constructor(
     lmr: Lmr,
     private readonly sizeBytes: number,
@@ -32,22 +32,22 @@ export class StagingRing {
     this.lengths = new Uint32Array(parts);
   }
 
-  /** Bytes that may be taken at a time. */
+  /** Bytes that may be in use at a time. */
   get most(): number {
     return Math.min(this.sizeBytes, this.share.bytes);
   }
 
-  /** Bytes that may be taken as the next part; 0 where so many parts are taken as may be. */
+  /** Bytes of the next part; 0 if too many parts are in use. */
   get room(): number {
     return this.count === this.lengths.length ? 0 : Math.max(0, this.most - this.usedBytes);
   }
 
-  /** Parts that are taken. */
+  /** Number of parts in use. */
   get parts(): number {
     return this.count;
   }
 
-  /** Copies to behind what has been copied since the last `take`. */
+  /** Appends bytes to those copied since the last `take`. */
   copy(bytes: Uint8Array, offset: number): void {
     const start = (this.at + offset) % this.sizeBytes;
     const first = Math.min(bytes.length, this.sizeBytes - start);
@@ -59,7 +59,7 @@ export class StagingRing {
     this.memory.set(bytes.subarray(first), 0);
   }
 
-  /** Takes what has been copied. @returns its segments, as long as nothing else is taken */
+  /** Takes the copied bytes as a part. @returns its segments, valid until the next part is taken */
   take(bytes: number): LmrSegment | readonly LmrSegment[] {
     const { at, sizeBytes } = this;
     this.lengths[(this.head + this.count) % this.lengths.length] = bytes;
@@ -73,17 +73,17 @@ export class StagingRing {
     return this.both;
   }
 
-  /** The oldest part has been sent. */
+  /** The oldest part was sent. */
   giveBack(): void {
     this.usedBytes -= this.lengths[this.head] as number;
     this.head = (this.head + 1) % this.lengths.length;
     if (--this.count > 0) return;
-    // From the beginning again: memory that was written a moment ago is still in the caches.
+    // Start from the beginning: recently written memory is still in the caches.
     this.at = 0;
     this.share.leave();
   }
 
-  /** It is not used any more: what is taken does not come back. */
+  /** Ends the ring: parts in use are not returned. */
   end(): void {
     if (this.count > 0) this.share.leave();
     this.count = 0;

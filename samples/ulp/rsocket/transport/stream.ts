@@ -25,16 +25,16 @@ import { PendingWrite } from './pending-write.js';
 import { Sender } from './sender.js';
 
 type State =
-  /** The peer has not answered. */
+  /** The peer has not answered yet. */
   | 'opening'
   | 'open'
-  /** The consumer has closed it; what was taken leaves. */
+  /** The consumer has closed it; bytes that were taken are being sent. */
   | 'closing'
   | 'ended';
 
 /** Made by `rsocket(...)`: `connect`, and `onStream` of a listener. */
 export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
-  /** The port is known when the connection is there. */
+  /** The local address; its port is known once the connection is established. */
   local: StreamAddress;
   private state: State = 'opening';
   private readonly memory: ConnectionMemory;
@@ -48,9 +48,9 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   /** Bytes that were received and not read when the memory was freed. */
   private rest: Uint8Array | undefined = undefined;
   private hasNews = false;
-  /** Something has come or left since the last tick of the keepalive. */
+  /** True if bytes were received or sent since the last tick of the keepalive. */
   private isActive = false;
-  /** Within a call that posts what is due at its end. */
+  /** True within a call that posts at its end. */
   private isPosting = false;
   private ending: WriteDone | undefined = undefined;
   private cancelClose: (() => void) | undefined = undefined;
@@ -58,7 +58,10 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   private keepAliveMs = 0;
   private readonly iomaps: Iomap[] = [];
 
-  /** @internal @throws DatError where memory or an endpoint cannot be had; nothing is left then */
+  /**
+   * @internal @throws DatError if memory or an endpoint cannot be created; then nothing is left
+   * open
+   */
   static on(ia: Ia, plan: RsocketPlan, remote: StreamAddress, opening: Opening): RsocketStream {
     const adapter = Adapter.join(ia);
     try {
@@ -86,19 +89,19 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     this.local = this.link.own;
   }
 
-  /** @internal asks the peer */
+  /** @internal sends the connection request */
   dial(): void {
     const { address, port } = this.remote;
     this.attempt(() => this.link.connect(address, port, encodeConnectionData(this.memory.data)));
   }
 
-  /** @internal takes a peer that has asked with this */
+  /** @internal accepts the peer of this request */
   answer(cr: Cr, peer: ConnectionData): void {
     this.prepare(peer);
     this.attempt(() => this.link.accept(cr, encodeConnectionData(this.memory.data)));
   }
 
-  /** @internal gives up before it is open: nothing is told any more */
+  /** @internal gives up before it is open: no more events follow */
   giveUp(): void {
     this.opening = undefined;
     this.finish();
@@ -181,9 +184,9 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   }
 
   /**
-   * Publishes memory to the peer (riomap), until `unmap()` or the end of the connection: the peer
-   * may write there, and nothing tells when it has.
-   * @throws RangeError where the peer takes no more areas; StreamError ENOMEM, EPIPE
+   * Publishes memory to the peer (riomap), until `unmap()` or the end of the connection. The peer
+   * may write there without notification.
+   * @throws RangeError if the peer accepts no more areas; StreamError ENOMEM, EPIPE
    */
   iomap(options: IomapOptions): Iomap {
     const { session } = this;
@@ -196,9 +199,9 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
   }
 
   /**
-   * Writes into areas that the peer has published (riowrite), behind what has been written before.
-   * @param offset as the peer names it
-   * @param done as that of `write`; EIO where the peer has published no such area
+   * Writes into areas that the peer has published (riowrite), after all earlier writes.
+   * @param offset by the peer's naming
+   * @param done like that of `write`; EIO if the peer has published no such area
    */
   iowrite(chunks: readonly Uint8Array[], offset: bigint, done: WriteDone): void {
     this.enqueue('iowrite', new PendingWrite(chunks, done, offset));
@@ -253,7 +256,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     if (this.state === 'ended' || this.state === 'opening') return;
     this.isPosting = true;
     try {
-      // A write that the peer has not taken before it left: as TCP has it.
+      // The peer left before it took this write: fail as TCP does.
       if (this.session?.isWritable === false)
         this.sender?.end(this.errorFor('ECONNRESET', 'write'));
       if (this.hasNews && this.state === 'open') this.tellReadable();
@@ -271,7 +274,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
       return;
     }
     if (event !== undefined && this.state === 'open' && this.isSettled) {
-      // Nothing was under way any more: what the peer sent before is still to be read.
+      // Nothing was in flight any more: bytes that the peer sent before can still be read.
       this.link.free();
       this.sender?.end(this.errorFor('ECONNRESET', 'write'));
       this.endShutdown();
@@ -286,7 +289,9 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     return this.link.ep.isFreed;
   }
 
-  /** Both sides have said that they send no more, and the peer has all of this side's, or left. */
+  /**
+   * True if both sides have ended sending, and the peer has all bytes of this side, or has left.
+   */
   private get isSettled(): boolean {
     const { session, memory } = this;
     if (session?.state !== 'OVER') return false;
@@ -324,7 +329,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     this.events.onReadable();
   }
 
-  /** Posts what may be sent, unless a caller further out does. */
+  /** Posts everything that is allowed, unless an outer call does so. */
   private post(): void {
     if (this.isPosting || this.state === 'ended' || this.sender === undefined) return;
     if (this.isLinkGone) {
@@ -335,7 +340,7 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     try {
       this.link.burst(this.sender.post);
     } catch (error) {
-      // Where the connection has ended, the event of that is on its way.
+      // If the connection has ended, its event follows.
       if (this.link.ep.state === 'CONNECTED') {
         this.fail(errorOf(error, { syscall: 'write', ...this.remote }));
       }
@@ -367,16 +372,14 @@ export class RsocketStream implements ByteStream, YoungStream, LinkEvents {
     return new StreamError(code, { syscall, ...this.remote });
   }
 
-  /** It is broken. */
+  /** Breaks the connection. */
   private fail(error: StreamError): void {
     if (this.state === 'ended') return;
     this.broken = error;
     this.finish();
   }
 
-  /**
-   * The end, once: what is under way is told, what it held goes back, what has come can be read.
-   */
+  /** Ends the stream, once: reports pending writes, frees memory, and keeps unread bytes. */
   private finish(): void {
     const { state, session, opening, broken } = this;
     this.state = 'ended';

@@ -21,17 +21,17 @@ export const CONNECTION_DATA = {
   BYTES: 40,
 } as const;
 
-/** Within a region's sixteen bytes. */
+/** Offsets within the sixteen bytes of a region. */
 const REGION = { ADDRESS: 0, KEY: 8, LENGTH: 12 } as const;
 
 export const VERSION = 1;
-/** Entries of a target list; no program has another number. */
+/** Entries of a target list; no program uses another number. */
 export const LIST_ENTRIES = 2;
 
 export const ConnectionFlags = {
-  /** The sender keeps numbers in big-endian order. */
+  /** The sender uses big-endian numbers. */
   NET: 1,
-  /** The sender takes iomap entries. */
+  /** The sender accepts iomap entries. */
   IOMAP: 2,
 } as const;
 
@@ -48,7 +48,7 @@ export interface RemoteRegion {
 export interface ConnectionData {
   readonly isBigEndian: boolean;
   /**
-   * DATA and IOMAP messages that the sender can take before it gives further credits: 1 to 65535.
+   * DATA and IOMAP messages that the sender can receive before it grants more credits: 1 to 65535.
    */
   readonly credits: number;
   /** Areas that the peer may publish to the sender: 0 to 127, or a multiple of 256 up to 32512. */
@@ -59,13 +59,16 @@ export interface ConnectionData {
   readonly buffer: RemoteRegion;
 }
 
-/** Slots as one byte: up to 127 as they are, more in units of 256. (128 would read as 0.) */
+/**
+ * Encoding of slots as one byte: up to 127 as they are, more in units of 256. (128 would read as
+ * 0.)
+ */
 const SCALED = 0x80;
 const SCALE = 256;
 const MOST_SLOTS = 0x7f * SCALE;
 const END_OF_ADDRESSES = 2n ** 64n;
 
-/** The number of slots that is announced where at least so many are wanted: 0 to 32512. */
+/** The number of slots to announce if at least `wanted` are needed: 0 to 32512. */
 export function announcedSlots(wanted: number): number {
   return wanted < SCALED ? wanted : Math.min(Math.ceil(wanted / SCALE) * SCALE, MOST_SLOTS);
 }
@@ -85,7 +88,7 @@ export function encodeConnectionData(data: ConnectionData): Uint8Array {
 }
 
 /**
- * @param bytes private data of a request or an answer; what is behind the 40 bytes is not looked at
+ * @param bytes private data of a request or an answer; bytes after the first 40 are ignored
  * @throws RsocketProtocolError naming field, value and limit
  */
 export function decodeConnectionData(bytes: Uint8Array): ConnectionData {
@@ -107,7 +110,7 @@ export function decodeConnectionData(bytes: Uint8Array): ConnectionData {
   checkEnd('buffer', buffer);
   const slots = view.getUint8(CONNECTION_DATA.IOMAP_SIZE);
   const scaled = (slots & SCALED) === 0 ? slots : (slots & 0x7f) * SCALE;
-  // The list itself and what is behind it.
+  // The list, and the iomap entries after it.
   const listBytes = LIST_ENTRIES * TARGET_BYTES + scaled * IOMAP_BYTES;
   checkEnd('target list', { ...targetList, length: listBytes });
   return {

@@ -1,7 +1,7 @@
 /**
  * Entries that are written into the peer's memory, in the byte order of the machine that reads
- * them: target entries (where bytes of the stream go next) and iomap entries (areas that are
- * published).
+ * them: target entries (destination of the next bytes of the stream) and iomap entries (published
+ * areas).
  */
 import { IOMAP_BYTES, type RemoteRegion, TARGET_BYTES } from './connection-data.js';
 

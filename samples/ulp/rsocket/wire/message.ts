@@ -1,6 +1,6 @@
 /**
- * Messages: each is an RDMA write with immediate data. The 32 bits tell what the written bytes are:
- * the operation in bits 31 to 29, an argument in bits 28 to 0.
+ * Messages: each is an RDMA write with immediate data. The 32 bits describe the written bytes: the
+ * operation in bits 31 to 29, an argument in bits 28 to 0.
  */
 
 export const Operation = {
@@ -15,16 +15,16 @@ export const Operation = {
 } as const;
 
 export const Control = {
-  /** The sender writes and reads no more. */
+  /** The sender has ended writing and reading. */
   DISCONNECT: 0,
-  /** Says nothing. On the wire a keepalive is a write of no bytes without immediate data. */
+  /** No meaning. On the wire a keepalive is a write of no bytes without immediate data. */
   KEEPALIVE: 1,
-  /** The sender writes no more. */
+  /** The sender has ended writing. */
   SHUTDOWN: 2,
 } as const;
 
 const OPERATION_SHIFT = 29;
-/** The longest argument, and so the longest message in bytes. */
+/** The largest argument, and so the length of the longest message. */
 export const ARGUMENT_MASK = 0x1fff_ffff;
 
 export function immediateOf(operation: number, argument: number): number {

@@ -1,7 +1,7 @@
 /**
- * Credits: every message takes a receive of the peer's. `bufs` and `mseqAck` of each message say
- * how many it had posted when it had received so many of ours (IBTA annex A4; CA4-82 is the last
- * credit).
+ * Credits: every message takes one of the peer's receives. `bufs` and `mseqAck` of each message
+ * state how many receives were posted when that many of our messages had arrived (IBTA annex A4;
+ * CA4-82 is the last credit).
  */
 import type { Sequence } from '../wire/index.js';
 import { expect } from './protocol-error.js';
@@ -10,15 +10,18 @@ import { expect } from './protocol-error.js';
 export type CreditClass = 'data' | 'control' | 'update';
 
 /**
- * Credits that must be there. With the last one goes only a Data message of no bytes that gives the
- * peer credits: so two sides never wait for each other.
+ * Credits needed for each class. The last credit is only for a Data message of no bytes that gives
+ * the peer credits: so two sides never wait for each other.
  */
 export const CREDITS_NEEDED: Readonly<Record<CreditClass, number>> = {
   data: 3,
   control: 2,
   update: 1,
 };
-/** Told when what is posted is more than so many times what the peer knows of. */
+/**
+ * An update is due when the posted receives exceed the number that the peer knows of by this
+ * factor.
+ */
 const UPDATE_RATIO = 1.5;
 
 const since = (later: number, earlier: number): number => (later - earlier) >>> 0;
@@ -34,8 +37,8 @@ export class Credits {
   private toldAck = 0;
 
   /**
-   * @param posted receives of this side, as its Hello has said
-   * @param peerBufs those of the peer, as its own has
+   * @param posted receives of this side, as in its Hello
+   * @param peerBufs receives of the peer, as in its Hello
    */
   constructor(posted: number, peerBufs: number) {
     this.postedCount = posted;
@@ -43,7 +46,7 @@ export class Credits {
     this.peerBufs = peerBufs;
   }
 
-  /** Messages that the peer has room for. */
+  /** Messages that may be sent to the peer. */
   get available(): number {
     return this.peerBufs - since(this.next, this.peerAck) + 1;
   }
@@ -53,7 +56,7 @@ export class Credits {
     return this.postedCount;
   }
 
-  /** Messages of this side that the peer has not said to have received. */
+  /** Messages of this side that the peer has not acknowledged. */
   get unacknowledged(): number {
     return since(this.next, this.peerAck) - 1;
   }
@@ -63,7 +66,7 @@ export class Credits {
     return (this.next - 1) >>> 0;
   }
 
-  /** The peer says by `ack` that it had received what was sent as `mseq`. */
+  /** True if `ack`, sent by the peer, acknowledges the message `mseq`. */
   isAcknowledged(mseq: number, ack: number): boolean {
     return since(ack, mseq) < 0x8000_0000;
   }
@@ -73,7 +76,7 @@ export class Credits {
     return this.toldBufs - since(this.received, this.toldAck);
   }
 
-  /** The next message tells the peer of receives that it does not know of. */
+  /** True if the next message tells the peer about new receives. */
   private get gives(): boolean {
     return this.postedCount > this.peerKnows;
   }
@@ -82,7 +85,9 @@ export class Credits {
     return this.available >= CREDITS_NEEDED[kind] && (kind !== 'update' || this.gives);
   }
 
-  /** The peer should be told: of many receives, or of some when it cannot send data. */
+  /**
+   * True if the peer should be told: about many receives, or about some when it cannot send data.
+   */
   get owesUpdate(): boolean {
     const { postedCount, peerKnows } = this;
     if (!this.gives) return false;
@@ -103,7 +108,7 @@ export class Credits {
     return { flags, bufs: this.postedCount, mseq, mseqAck: this.received };
   }
 
-  /** @throws SdpProtocolError for numbers that cannot be */
+  /** @throws SdpProtocolError for impossible numbers */
   onReceived({ bufs, mseq, mseqAck }: Sequence): void {
     const expected = (this.received + 1) >>> 0;
     expect(mseq === expected, () => `mseq is ${mseq}: ${expected} is next`);

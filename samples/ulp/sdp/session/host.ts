@@ -4,31 +4,31 @@
  */
 import type { Advert, Body, Mode, Sequence } from '../wire/index.js';
 
-/** Memory that the peer may reach, until `release`. */
+/** Memory that the peer may access, until `release`. */
 export interface Exposed {
   readonly rkey: number;
   readonly address: bigint;
-  /** Nothing reaches it any more. */
+  /** Ends the access. */
   release(): void;
 }
 
-/** Registered memory that bytes of the peer's come to. */
+/** Registered memory that receives bytes of the peer. */
 export interface Area {
   readonly bytes: Uint8Array;
-  /** Opens it to writes of the peer; undefined where no memory can be registered. */
+  /** Opens it to writes of the peer; undefined if no memory can be registered. */
   expose(): Exposed | undefined;
   /** The host may use it for something else. */
   release(): void;
 }
 
-/** A message that is to be sent. */
+/** A message to send. */
 export interface Outgoing {
   readonly body: Body;
   readonly sequence: Sequence;
   /** Copied by the host before `post` returns. */
   readonly payload: readonly Uint8Array[];
   readonly payloadBytes: number;
-  /** The peer's handler is to be woken at once (IBTA: solicited event). */
+  /** True to wake the peer's handler at once (IBTA: solicited event). */
   readonly isSolicited: boolean;
 }
 
@@ -39,32 +39,33 @@ export interface SessionHost {
   readonly requestsFree: number;
   /** Posts a send. */
   post(message: Outgoing): void;
-  /** Posts the receive `slot` again. @param bytes its size, at most what `maxReceiveBytes` says */
-  repost(slot: number, bytes: number): void;
   /**
-   * Opens bytes of the consumer's to reads of the peer; undefined where they cannot be registered.
+   * Posts the receive `slot` again.
+   * @param bytes its size, at most `maxReceiveBytes`
    */
+  repost(slot: number, bytes: number): void;
+  /** Opens bytes of the consumer to reads of the peer; undefined if they cannot be registered. */
   exposeSource(bytes: Uint8Array): Exposed | undefined;
-  /** Memory for what a peer offers; undefined when all is in use. */
+  /** Memory for data that a peer offers; undefined if all is in use. */
   takeArea(): Area | undefined;
   /** Posts an RDMA Read; `onReadDone` of the session follows, in order. */
   rdmaRead(area: Area, lengthBytes: number, from: Pick<Advert, 'rkey' | 'address'>): void;
   /**
-   * Posts an RDMA Write of bytes of the consumer's; `onWriteDone` of the session follows, in order.
-   * @returns false where they cannot be registered: nothing is posted then
+   * Posts an RDMA Write of the consumer's bytes; `onWriteDone` of the session follows, in order.
+   * @returns false if they cannot be registered: then nothing is posted
    */
   rdmaWrite(bytes: Uint8Array, to: Pick<Advert, 'rkey' | 'address'>): boolean;
-  /** Posts an RDMA Write of no bytes: a sign of life is wanted. */
+  /** Posts an RDMA Write of no bytes, to check that the peer is alive. */
   probe(): void;
-  /** Ends the connection of the CM when what has been posted is done. */
+  /** Ends the connection of the CM after the posted requests. */
   disconnect(): void;
-  /** Ends it at once: what has been posted is not sent any more. */
+  /** Ends the connection immediately: posted requests are not sent. */
   cut(): void;
-  /** Bytes can be read, or the end of them is known. */
+  /** Bytes can be read, or the end was received. */
   onReadable(): void;
   /** A byte that the peer sent as urgent. */
   onUrgent(byte: number): void;
-  /** The session is over, once. */
+  /** The session is over; called once. */
   onOver(failure?: Failure): void;
 }
 
@@ -76,7 +77,7 @@ export interface Failure {
 
 /** Values that both sides agreed on, and settings of this side. */
 export interface SessionConfig {
-  /** Receives that are posted here, as the Hello has said. */
+  /** Receives that are posted here, as in the Hello. */
   readonly receives: number;
   /** Bytes of each. */
   readonly receiveBytes: number;
@@ -89,7 +90,7 @@ export interface SessionConfig {
   };
   /** SrcAvail, and SinkAvail, that the peer may have outstanding. */
   readonly maxAdverts: number;
-  /** Bytes of a receive of the peer's that this side asks for where it has much to copy. */
+  /** Size that this side requests for the peer's receives if it has much to copy. */
   readonly wantedPeerBytes: number;
   readonly zeroCopy: ZeroCopyConfig;
   readonly times: SessionTimes;
@@ -103,7 +104,7 @@ export interface ZeroCopyConfig {
   readonly most: Mode;
   /** True if this side, as a sink, offers its own memory (SinkAvail) in pipelined mode. */
   readonly offersSink: boolean;
-  /** Bytes that lie together, from which on they are not copied. */
+  /** Number of contiguous bytes from which they are not copied. */
   readonly thresholdBytes: number;
   /** Bytes of one SrcAvail at most. */
   readonly advertBytes: number;

@@ -1,6 +1,6 @@
 /**
- * Modes of a half of a connection: how the bytes of one direction travel, and which side may change
- * it. The halves of a connection have modes of their own.
+ * Modes of each half of a connection: how the bytes of one direction are moved, and which side may
+ * change that.
  */
 import type { Half, Mode } from '../wire/index.js';
 
@@ -8,9 +8,9 @@ import type { Half, Mode } from '../wire/index.js';
 export const FIRST_MODE: Mode = 'COMBINED';
 
 interface ModeRule {
-  /** SrcAvail that may be outstanding: none, one with data, as many as the peer takes. */
+  /** SrcAvails that may be outstanding: none, one with data, or as many as the peer accepts. */
   readonly srcAvails: 'none' | 'one' | 'many';
-  /** SinkAvail may come. */
+  /** True if SinkAvails are allowed. */
   readonly sinkAvails: boolean;
 }
 
@@ -34,7 +34,7 @@ export const MODE_CHANGES: readonly ModeChangeRule[] = [
   { from: 'BUFFERED', to: 'COMBINED', by: 'sink' },
 ];
 
-/** The half of the receiver that a ModeChange of this side of the data names. */
+/** The half, seen from the receiver, that a ModeChange by this side of the data names. */
 export const HALF_OF: Readonly<Record<ModeChangeRule['by'], Half>> = {
   source: 'RECV',
   sink: 'SEND',
@@ -46,14 +46,12 @@ export function isModeChange(by: ModeChangeRule['by'], from: Mode, to: Mode): bo
 
 /** Thresholds at which a side changes a mode by itself. */
 export const MODE_POLICY = {
-  /** SrcAvails refused one after the other, after which the source is done with them. */
+  /** SrcAvails refused in a row, after which the source stops sending them. */
   refusalsToBuffered: 4,
   /**
-   * Messages of the source without a SinkAvail or a SrcAvail, after which it is in COMBINED again.
+   * Messages of the source without a SinkAvail or a SrcAvail, after which it returns to COMBINED.
    */
   copiesToCombined: 256,
-  /**
-   * Full messages that have been consumed in BUFFERED, after which the sink wants COMBINED again.
-   */
+  /** Full messages consumed in BUFFERED, after which the sink requests COMBINED. */
   copiesFromBuffered: 256,
 } as const;

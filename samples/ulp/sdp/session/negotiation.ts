@@ -4,7 +4,7 @@ import type { SessionConfig, SessionTimes, ZeroCopyConfig } from './host.js';
 
 /** Limits of this side. */
 export interface LocalLimits {
-  /** Receives that are posted before Hello or HelloAck leaves. */
+  /** Receives that are posted before Hello or HelloAck is sent. */
   readonly receives: number;
   readonly receiveBytes: number;
   readonly maxReceiveBytes: number;
@@ -14,24 +14,24 @@ export interface LocalLimits {
   readonly times: SessionTimes;
 }
 
-/** Receives that a side must have for data ever to flow. */
+/** Receives that a side needs so that data can ever flow. */
 export const LEAST_RECEIVES = 3;
 /** A receive must have room for the longest head and a byte. */
 export const LEAST_RECEIVE_BYTES = 37;
 
-/** Same major version. */
+/** True for the same major version. */
 export function isVersionKnown(version: number): boolean {
   return version >> 4 === VERSION >> 4;
 }
 
-/** @returns what is wrong with the limits of a peer, or undefined */
+/** @returns the mistake in a peer's limits, or undefined */
 export function refusalOf(bufs: number, receiveBytes: number): string | undefined {
   if (bufs < LEAST_RECEIVES) return `bufs is ${bufs}: it must be ${LEAST_RECEIVES} or more`;
   if (receiveBytes >= LEAST_RECEIVE_BYTES) return undefined;
   return `receives of ${receiveBytes} bytes: they must have ${LEAST_RECEIVE_BYTES} or more`;
 }
 
-/** Bytes of the receives that a side is to have which was asked for `desired`. */
+/** Size of the receives of a side that was asked for `desired`. */
 export function agreedReceiveBytes(local: LocalLimits, desired: number): number {
   const most = Math.min(desired, local.maxReceiveBytes);
   return Math.max(local.receiveBytes, most);

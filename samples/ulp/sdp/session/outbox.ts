@@ -14,7 +14,10 @@ export class Outbox {
     private readonly credits: Credits,
   ) {}
 
-  /** A message of that class can leave now. @param requests that it takes, with what goes before */
+  /**
+   * True if a message of that class can be sent now.
+   * @param requests that it needs, including those before it
+   */
   may(kind: CreditClass, requests = 1): boolean {
     return this.host.requestsFree >= requests && this.credits.allows(kind);
   }
@@ -23,7 +26,7 @@ export class Outbox {
     this.standing = isUp ? this.standing | flag : this.standing & ~flag;
   }
 
-  /** Sends a message without a payload, if one can leave now. */
+  /** Sends a message without a payload, if possible now. */
   control(body: Body, isSolicited = false): boolean {
     if (!this.may('control')) return false;
     this.send(body, NOTHING, 0, 0, isSolicited);
@@ -43,7 +46,7 @@ export class Outbox {
     return sequence.mseq;
   }
 
-  /** Tells the peer of receives, if a message can leave now. */
+  /** Tells the peer about receives, if a message can be sent now. */
   update(): boolean {
     if (!this.credits.owesUpdate || !this.may('update')) return false;
     this.send({ mid: 'DATA' }, NOTHING, 0);
@@ -51,7 +54,7 @@ export class Outbox {
   }
 }
 
-/** Bytes of payload that fit into a receive of the peer's, behind that head. */
+/** Bytes of payload that fit into a receive of the peer after that head. */
 export function roomFor(mid: Body['mid'], receiveBytes: number): number {
   return Math.max(0, receiveBytes - headBytes(mid));
 }

@@ -1,6 +1,6 @@
-/** The peer does not keep to the protocol: it ends this connection, and nothing else. */
+/** A violation of the protocol by the peer: it ends this connection, and nothing else. */
 
-/** Names what came, and what may come. */
+/** Names the received value and the allowed values. */
 export class SdpProtocolError extends Error {
   constructor(message: string) {
     super(message);

@@ -1,7 +1,7 @@
 /**
- * A connection of SDP, sans-IO: it is handed what comes and the time, and tells its host what to
- * do. Which side may send what in which state, with which credits and in which mode is in the
- * tables of states.ts, credits.ts and modes.ts.
+ * A connection of SDP, sans-IO: it receives messages and the time, and requests actions of its
+ * host. The tables of states.ts, credits.ts and modes.ts say which side may send what in each
+ * state, with which credits and in which mode.
  */
 import { type Body, Flags, type Message, parseMessage, SdpWireError } from '../wire/index.js';
 import { Credits } from './credits.js';
@@ -13,9 +13,9 @@ import { Source } from './source.js';
 import type { JobDone } from './write-job.js';
 
 /**
- * Receives of this side are enlarged when the peer asks (ChRcvBuf). The answer says that every
- * receive that is posted has the new size, so it waits until those that were posted before have
- * been used. They are not made smaller: messages for the old size may be on their way.
+ * Enlarges the receives of this side when the peer asks (ChRcvBuf). The answer states the new size
+ * of every posted receive, so it waits until the older receives were used. Receives are never made
+ * smaller: messages for the old size may be in flight.
  */
 class Resizing {
   private smaller = 0;
@@ -30,7 +30,7 @@ class Resizing {
     this.answerBytes = currentBytes;
   }
 
-  /** Bytes of a receive that is posted now. */
+  /** Size of newly posted receives. */
   get bytes(): number {
     return this.currentBytes;
   }
@@ -40,7 +40,7 @@ class Resizing {
     return this.answerBytes;
   }
 
-  /** The answer can be given. */
+  /** True if the answer can be given. */
   get isDue(): boolean {
     return this.isPending && this.smaller === 0;
   }
@@ -55,14 +55,14 @@ class Resizing {
     this.currentBytes = target;
   }
 
-  /** A message has taken a receive: the oldest. */
+  /** A message has used a receive: the oldest one. */
   onReceived(): void {
     if (this.smaller === 0) return;
     this.smaller--;
     if (this.smaller === 0) this.answerBytes = this.currentBytes;
   }
 
-  /** The peer sends no more: the smaller receives stay posted, and the answer says so. */
+  /** The peer has ended sending: the smaller receives stay posted, and the answer says so. */
   onEnded(): void {
     this.smaller = 0;
   }
@@ -72,24 +72,24 @@ class Resizing {
   }
 }
 
-/** The states of a connection, as of TCP: which half is open, and what comes next. */
+/** The states of a connection, as in TCP: the halves that are open, and the next step. */
 type StateName = 'ESTABLISHED' | 'FIN_WAIT' | 'CLOSE_WAIT' | 'LAST_ACK' | 'TIME_WAIT' | 'CLOSED';
 
 type StateEvent = 'DIS_CONN_SENT' | 'DIS_CONN_RECEIVED' | 'CLOSED';
 
 interface StateRule {
-  /** This side may send data. */
+  /** True if this side may send data. */
   readonly maySend: boolean;
-  /** The peer may. */
+  /** True if the peer may send data. */
   readonly mayReceive: boolean;
-  /** The end of the CM's connection is no surprise: both sides have said DisConn. */
+  /** True if the end of the CM's connection is expected: both sides have sent DisConn. */
   readonly isOver: boolean;
   readonly next: Readonly<Partial<Record<StateEvent, StateName>>>;
 }
 
 /**
- * The side that sent its DisConn first ends the connection of the CM when the peer's has come
- * (TIME_WAIT); the other one waits for that (LAST_ACK). Where they cross, both do.
+ * The side that sent its DisConn first ends the connection of the CM after the peer's DisConn
+ * (TIME_WAIT); the other side waits for that (LAST_ACK). If they cross, both end it.
  */
 const STATES: Readonly<Record<StateName, StateRule>> = {
   ESTABLISHED: {
@@ -116,9 +116,9 @@ const STATES: Readonly<Record<StateName, StateRule>> = {
 };
 
 export class Session {
-  /** The half that this side sends on. */
+  /** The sending half of this side. */
   readonly source: Source;
-  /** The half that it receives on. */
+  /** The receiving half of this side. */
   readonly sink: Sink;
   readonly credits: Credits;
   private readonly outbox: Outbox;
@@ -133,7 +133,7 @@ export class Session {
   private heardAt: number;
   private isProbing = false;
   private taken = 0;
-  /** `mseqAck` of the message that is being looked at. */
+  /** `mseqAck` of the message being handled. */
   private ack = 0;
   private isPumping = false;
   private wantsPump = false;
@@ -165,12 +165,12 @@ export class Session {
     return this.current;
   }
 
-  /** Bytes of the consumer's that need not stay. */
+  /** Bytes of the consumer that were taken: their memory may be reused. */
   get takenBytes(): number {
     return this.taken;
   }
 
-  /** Milliseconds of `host.now()` at which `tick` has something to do; Infinity for never. */
+  /** Time of `host.now()` in milliseconds at which `tick` has work; Infinity for never. */
   get deadline(): number {
     if (this.isOver) return Infinity;
     const { keepAliveMs, isProbing, heardAt } = this;
@@ -178,13 +178,16 @@ export class Session {
     return Math.min(this.source.deadline, this.finAt, probeAt);
   }
 
-  /** One at a time, and none after `shutdown`. */
+  /** Starts a write: one at a time, and none after `shutdown`. */
   write(chunks: readonly Uint8Array[], done: JobDone): void {
     this.source.write(chunks, done);
     this.pump();
   }
 
-  /** Sends a byte that the peer is told of at once, in its place behind what has been written. */
+  /**
+   * Sends an urgent byte: the peer is told at once; the byte keeps its place after all earlier
+   * writes.
+   */
   sendUrgent(byte: number): void {
     this.source.sendUrgent(byte);
     this.pump();
@@ -200,7 +203,7 @@ export class Session {
     this.pump();
   }
 
-  /** Ends both halves in order. */
+  /** Ends both halves gracefully. */
   close(): void {
     if (this.isOver || this.isClosing) return;
     this.isClosing = true;
@@ -211,7 +214,7 @@ export class Session {
     this.pump();
   }
 
-  /** Ends it at once; the peer is told, if a message can leave. */
+  /** Ends the session immediately; the peer is told, if a message can be sent. */
   abort(): void {
     if (this.isOver) return;
     this.sink.dropReady();
@@ -224,7 +227,7 @@ export class Session {
     this.heardAt = this.host.now();
   }
 
-  /** Requests have completed, memory has come free: what waits may go on. */
+  /** Continues after requests have completed or memory was released. */
   pump(): void {
     if (this.isPumping) {
       this.wantsPump = true;
@@ -246,8 +249,8 @@ export class Session {
   }
 
   /**
-   * A message has come.
-   * @param slot the receive that it came in; `bytes` stay as they are until it is posted again
+   * Handles a message.
+   * @param slot its receive; `bytes` do not change until that is posted again
    */
   receive(slot: number, bytes: Uint8Array): void {
     if (this.isOver) return;
@@ -293,7 +296,7 @@ export class Session {
     this.pump();
   }
 
-  /** The connection of the CM has ended, or broken. */
+  /** The connection of the CM has ended, or is broken. */
   onDisconnected(detail = 'the peer ended the connection without DisConn'): void {
     if (this.isOver) return;
     this.isLinkGone = true;
@@ -316,7 +319,7 @@ export class Session {
     return this.sink.step() || this.source.step() || this.outbox.update();
   }
 
-  /** @returns whether the receive is kept */
+  /** @returns true if the receive is kept */
   private dispatch({ header, body, payloadAt }: Message, slot: number, bytes: Uint8Array): boolean {
     const { source, sink } = this;
     if ((header.flags & Flags.REQ_PIPE) !== 0) source.onPipeWanted();
@@ -372,7 +375,7 @@ export class Session {
     }
   }
 
-  /** Bytes, SrcAvail and DisConn belong to a half that may have ended. */
+  /** Checks that the half that bytes, SrcAvail and DisConn belong to is open. */
   private checkHalf({ mid }: Body, hasPayload: boolean): void {
     const isOfHalf = hasPayload || mid === 'SRC_AVAIL' || mid === 'DIS_CONN';
     if (!isOfHalf || STATES[this.current].mayReceive) return;
@@ -434,7 +437,7 @@ export class Session {
     this.finAt = Math.min(this.finAt, this.host.now() + this.config.times.finMs);
   }
 
-  /** Both sides have said all: the first to do so ends the connection of the CM. */
+  /** Ends the connection of the CM when both sides have ended: the first to do so ends it. */
   private leaveWhenDone(): void {
     if (this.current !== 'TIME_WAIT' || this.isLeaving || this.isOver) return;
     if (!this.sink.isSettled || !this.source.isSettled || this.resizing.isDue) return;
@@ -458,7 +461,7 @@ export class Session {
     this.finish(failure);
   }
 
-  /** AbortConn, if it can leave now, and the end of the CM's connection. */
+  /** Sends AbortConn if possible now, and ends the connection of the CM. */
   private reset(): void {
     this.outbox.control({ mid: 'ABORT_CONN' });
     this.host.disconnect();
@@ -467,7 +470,7 @@ export class Session {
   private finish(failure?: Failure): void {
     if (this.isOver) return;
     this.isOver = true;
-    // The memory of a write goes back to the consumer now: the device must not read it any more.
+    // A write's memory returns to the consumer now: the device must not read it any more.
     if (this.source.hasWritesPosted && !this.isLinkGone) this.host.cut();
     this.enter('CLOSED');
     this.sink.end();

@@ -8,32 +8,32 @@ import { FIRST_MODE, HALF_OF, isModeChange, MODE_POLICY, MODE_RULES } from './mo
 import type { Outbox } from './outbox.js';
 import { expect } from './protocol-error.js';
 
-/** RDMA Reads that are posted at a time. */
+/** RDMA Reads in flight at a time. */
 const MOST_READS = 4;
-/** SinkAvail that are outstanding at a time. */
+/** Outstanding SinkAvails at a time. */
 const MOST_OFFERS = 2;
-/** Requests that reads leave free: messages go on. */
+/** Requests that reads leave free for messages. */
 const REQUESTS_KEPT = 8;
-/** SrcAvail in COMBINED, after which the peer is asked for PIPELINED. */
+/** SrcAvails in COMBINED after which the peer is asked for PIPELINED. */
 const ADVERTS_TO_PIPELINE = 2;
 
-/** Bytes that have come, in order. */
+/** Received bytes, in order. */
 export interface Arrived {
   readonly bytes: Uint8Array;
-  /** The memory goes back. */
+  /** Returns the memory. */
   release(): void;
 }
 
-/** A SrcAvail that has come. */
+/** A received SrcAvail. */
 interface Incoming {
-  /** It is not read: the source is to send copies. */
+  /** True if it is not read: the source must send copies. */
   readonly isRefused: boolean;
   readonly rkey: number;
   /** Address of the first byte that no read was posted for. */
   address: bigint;
-  /** Bytes that no read has been posted for. */
+  /** Bytes that no read was posted for. */
   unposted: number;
-  /** Bytes that have been read, and not told. */
+  /** Bytes that were read, and not reported to the peer. */
   read: number;
 }
 
@@ -43,7 +43,7 @@ interface Reading {
   readonly bytes: number;
 }
 
-/** A SinkAvail that is outstanding. */
+/** An outstanding SinkAvail. */
 interface Offer {
   readonly area: Area;
   readonly exposed: Exposed;
@@ -53,25 +53,25 @@ export interface SinkLink {
   readonly host: SessionHost;
   readonly outbox: Outbox;
   readonly config: SessionConfig;
-  /** This side sends no more, or will not: what it offers then might not be answered. */
+  /** True if this side has ended sending, or will: later offers might not be answered. */
   isEnding(): boolean;
 }
 
 export class Sink {
   mode: Mode = FIRST_MODE;
   private readonly ready: Arrived[] = [];
-  /** Bytes of the first of `ready` that have been consumed. */
+  /** Consumed bytes of the first entry of `ready`. */
   private consumed = 0;
   private readonly incoming: Incoming[] = [];
   private readonly readings: Reading[] = [];
   private readonly offers: Offer[] = [];
   private readonly replies: Body[] = [];
-  /** The source has asked for what is outstanding to be given up. */
+  /** True if the source has cancelled its outstanding SrcAvails. */
   private isCancelled = false;
   private offerCancel: 'none' | 'wanted' | 'sent' = 'none';
-  /** Its memory cannot be opened to the peer. */
+  /** True if its memory cannot be opened to the peer. */
   private cannotOffer = false;
-  /** Messages with data, modulo 2^32: older stacks tell by it which SinkAvail has crossed data. */
+  /** Messages with data, modulo 2^32. Older stacks use it to find SinkAvails that crossed data. */
   private dataMessages = 0;
   private advertsSeen = 0;
   private fullCopies = 0;
@@ -80,7 +80,7 @@ export class Sink {
 
   constructor(private readonly link: SinkLink) {}
 
-  /** The peer sends no more. */
+  /** True if the peer has ended sending. */
   get isEnded(): boolean {
     return this.hasEnded;
   }
@@ -97,7 +97,7 @@ export class Sink {
     return this.offers.length;
   }
 
-  /** Nothing is outstanding. */
+  /** True if nothing is outstanding. */
   get isSettled(): boolean {
     const { incoming, replies, offers, offerCancel } = this;
     return incoming.length + replies.length + offers.length === 0 && offerCancel === 'none';
@@ -129,7 +129,7 @@ export class Sink {
     for (const arrived of this.ready.splice(0)) arrived.release();
   }
 
-  /** The session is over: what has come stays. */
+  /** The session is over; received bytes stay readable. */
   end(): void {
     this.incoming.length = 0;
     this.replies.length = 0;
@@ -137,7 +137,7 @@ export class Sink {
     this.takeOffersBack();
   }
 
-  /** Does one thing of what is to be done, if it can be done now. */
+  /** Performs one pending action, if possible now. */
   step(): boolean {
     const { outbox } = this.link;
     const [reply] = this.replies;
@@ -154,14 +154,14 @@ export class Sink {
     return this.read() || this.changeMode() || this.offer();
   }
 
-  /** The source should go on in PIPELINED. */
+  /** True if the source should change to PIPELINED. */
   get wantsPipe(): boolean {
     const { zeroCopy, peer, maxAdverts } = this.link.config;
     if (zeroCopy.most !== 'PIPELINED' || this.mode !== 'COMBINED' || this.hasEnded) return false;
     return Math.min(peer.maxAdverts, maxAdverts) > 1 && this.advertsSeen >= ADVERTS_TO_PIPELINE;
   }
 
-  /** Payload of Data, of a SrcAvail or beside a SinkAvail. */
+  /** Handles the payload of Data, of a SrcAvail or beside a SinkAvail. */
   onData(arrived: Arrived): void {
     expect(this.incoming.length === 0, () => 'Data, and a SrcAvail before it is outstanding');
     this.dataMessages = (this.dataMessages + 1) >>> 0;
@@ -170,7 +170,7 @@ export class Sink {
     this.arrive(arrived);
   }
 
-  /** @param inline what the message carries of it: none in pipelined mode */
+  /** @param inline the part that the message contains: none in pipelined mode */
   onSrcAvail(advert: Advert, inline: Arrived | undefined): void {
     const { srcAvails } = MODE_RULES[this.mode];
     const { maxAdverts, zeroCopy } = this.link.config;
@@ -197,15 +197,15 @@ export class Sink {
     this.answer();
   }
 
-  /** SrcAvailCancel. */
+  /** Handles SrcAvailCancel. */
   onSrcCancel(): void {
-    // What has been read completely has been told: that settles it.
+    // SrcAvails that were read completely are answered already: nothing is left to cancel.
     if (this.incoming.length === 0) return;
     this.isCancelled = true;
     this.settle();
   }
 
-  /** A read of `rdmaRead` has come: the oldest. */
+  /** Handles the completion of the oldest read of `rdmaRead`. */
   onReadDone(): void {
     const reading = this.readings.shift();
     if (reading === undefined) return;
@@ -216,7 +216,7 @@ export class Sink {
     this.settle();
   }
 
-  /** RdmaWrCompl: the oldest SinkAvail has been written to. */
+  /** Handles RdmaWrCompl: the oldest SinkAvail was written to. */
   onWritten(bytes: number): void {
     const offer = this.offers.shift();
     expect(offer !== undefined, () => 'RdmaWrCompl, and no SinkAvail is outstanding');
@@ -226,18 +226,18 @@ export class Sink {
     if (bytes === 0 || bytes > most) area.release();
     expect(bytes > 0 && bytes <= most, () => `RdmaWrCompl of ${bytes} bytes: 1 to ${most}`);
     this.arrive({ bytes: area.bytes.subarray(0, bytes), release: () => area.release() });
-    // The peer has nothing left to cancel, and does not answer.
+    // The peer has no offer left to cancel, and does not answer.
     if (this.offers.length === 0) this.offerCancel = 'none';
   }
 
-  /** SinkCancelAck. */
+  /** Handles SinkCancelAck. */
   onOffersCancelled(): void {
     expect(this.offerCancel === 'sent', () => 'SinkCancelAck, and nothing was cancelled');
     this.offerCancel = 'none';
     this.takeOffersBack();
   }
 
-  /** The peer, which sends the data, changes the mode. */
+  /** Handles a change of mode by the peer, which sends the data. */
   onModeChange(mode: Mode): void {
     const from = this.mode;
     expect(
@@ -252,7 +252,7 @@ export class Sink {
     if (!MODE_RULES[mode].sinkAvails) this.cancelOffers();
   }
 
-  /** DisConn. */
+  /** Handles DisConn. */
   onEnded(): void {
     const left = this.incoming.length;
     expect(left === 0, () => `DisConn, and ${left} SrcAvail are outstanding`);
@@ -265,7 +265,7 @@ export class Sink {
     else this.ready.push(arrived);
   }
 
-  /** Posts reads of what the peer offers, as far as there is memory for them. */
+  /** Posts reads of the peer's offers, as far as there is memory for them. */
   private read(): boolean {
     const { host } = this.link;
     if (this.isCancelled || this.readings.length >= MOST_READS) return false;
@@ -320,7 +320,7 @@ export class Sink {
     return this.incoming.length === 0 && this.offers.length < most;
   }
 
-  /** Each SrcAvail has one answer, in their order. */
+  /** Answers each SrcAvail once, in order. */
   private answer(): void {
     for (let [head] = this.incoming; head !== undefined; [head] = this.incoming) {
       const { isRefused, unposted, read } = head;
@@ -342,7 +342,7 @@ export class Sink {
     }
   }
 
-  /** The peer writes to them until it has said that it will not. */
+  /** Cancels the offers. The peer may write to them until it has acknowledged that. */
   private cancelOffers(): void {
     if (this.offers.length > 0 && this.offerCancel === 'none') this.offerCancel = 'wanted';
   }

@@ -9,23 +9,23 @@ import { type Outbox, roomFor } from './outbox.js';
 import { expect } from './protocol-error.js';
 import { type JobDone, type Place, WriteJob } from './write-job.js';
 
-/** Bytes that a SrcAvail carries itself in combined mode: a page, as OFED did. */
+/** Bytes in the SrcAvail itself in combined mode: a page, as in OFED. */
 const INLINE_BYTES = 4096;
-/** Bytes of a message at most, whatever the peer's receives have room for. */
+/** Longest message, whatever the size of the peer's receives. */
 export const MOST_MESSAGE_BYTES = 65536;
-/** A receive has room for a header, at least. */
+/** Smallest receive: it has room for a header. */
 const LEAST_RECEIVE_BYTES = 36;
-/** Payloads of a write, from which on larger receives are worth asking for. */
+/** Payloads of a write from which it requests larger receives. */
 const PAYLOADS_TO_ENLARGE = 8;
 
 const STOPPED: Failure = { code: 'EPIPE', detail: 'closed here before all was sent' };
 
-/** A SrcAvail that is outstanding. */
+/** An outstanding SrcAvail. */
 interface Offered {
   readonly exposed: Exposed;
   /** Place of the first byte to be read. */
   readonly place: Place;
-  /** Bytes that are to be read. */
+  /** Bytes still to be read. */
   readonly left: number;
 }
 
@@ -35,7 +35,7 @@ interface Unread {
   readonly bytes: number;
 }
 
-/** A cancel of what is outstanding: it settles when each SrcAvail has been answered. */
+/** State of a cancel: it is settled when each SrcAvail was answered. */
 type Cancel = 'none' | 'wanted' | 'sent';
 
 /** Services of the session for the source. */
@@ -43,7 +43,7 @@ export interface SourceLink {
   readonly host: SessionHost;
   readonly outbox: Outbox;
   readonly config: SessionConfig;
-  /** `mseqAck` of the message that is being looked at covers `mseq`. */
+  /** True if `mseqAck` of the message being handled covers `mseq`. */
   covers(mseq: number): boolean;
   onDisConnSent(): void;
   onTaken(bytes: number): void;
@@ -51,11 +51,11 @@ export interface SourceLink {
 
 export class Source {
   mode: Mode = FIRST_MODE;
-  /** Bytes of a receive of the peer's. */
+  /** Size of the peer's receives. */
   private peerBytes: number;
   private job: WriteJob | undefined = undefined;
   private readonly offered: Offered[] = [];
-  /** Memory of the peer's that may be written to. */
+  /** Memory of the peer that may be written to. */
   private readonly sinks: Advert[] = [];
   private readonly urgent: number[] = [];
   private cancel: Cancel = 'none';
@@ -77,7 +77,7 @@ export class Source {
     this.peerBytes = link.config.peer.receiveBytes;
   }
 
-  /** Nothing of the peer's waits for an answer. */
+  /** True if no request of the peer waits for an answer. */
   get isSettled(): boolean {
     return !this.owesCancelAck && this.sinks.length === 0;
   }
@@ -86,12 +86,12 @@ export class Source {
     return this.offered.length;
   }
 
-  /** Memory of the consumer is being read by this side's device. */
+  /** True while this side's device reads memory of the consumer. */
   get hasWritesPosted(): boolean {
     return (this.job?.writes ?? 0) > 0;
   }
 
-  /** DisConn has been sent, or will be. */
+  /** True if DisConn was sent, or will be. */
   get isEnding(): boolean {
     return this.hasEnded || this.shutdownDone !== undefined;
   }
@@ -109,7 +109,7 @@ export class Source {
       : Infinity;
   }
 
-  /** @returns why the session must end */
+  /** @returns the reason that the session must end */
   tick(now: number): Failure | undefined {
     if (now < this.deadline) return undefined;
     const { cancelMs } = this.link.config.times;
@@ -153,7 +153,7 @@ export class Source {
     shutdownDone?.(failure);
   }
 
-  /** Does one thing of what is to be done, if it can be done now. */
+  /** Performs one pending action, if possible now. */
   step(): boolean {
     if (this.owesCancelAck) return this.sendCancelAck();
     if (this.hasEnded) return false;
@@ -168,7 +168,7 @@ export class Source {
     return this.shutdownDone !== undefined && this.sendDisConn(this.shutdownDone);
   }
 
-  /** RdmaRdCompl: the oldest SrcAvail has been read, or a part of one that is cancelled. */
+  /** Handles RdmaRdCompl: the oldest SrcAvail was read, or a part of a cancelled one. */
   onRead(bytes: number): void {
     const [head] = this.offered;
     expect(head !== undefined, () => 'RdmaRdCompl, and no SrcAvail is outstanding');
@@ -185,7 +185,7 @@ export class Source {
     this.onAnswered(head);
   }
 
-  /** SendSm: the oldest SrcAvail is to be copied, and so are those behind it. */
+  /** Handles SendSm: the oldest SrcAvail and those after it must be copied. */
   onRefused(): void {
     const [head] = this.offered;
     expect(head !== undefined, () => 'SendSm, and no SrcAvail is outstanding');
@@ -205,15 +205,15 @@ export class Source {
     this.sinks.push(advert);
   }
 
-  /** SinkAvailCancel. */
+  /** Handles SinkAvailCancel. */
   onSinkCancel(): void {
     expect(!this.owesCancelAck, () => 'SinkAvailCancel, and one has not been answered');
-    // With none left, it has crossed the RdmaWrCompl of the last one.
+    // If none is left, the cancel has crossed the RdmaWrCompl of the last one.
     this.owesCancelAck = this.sinks.length > 0;
     this.sinks.length = 0;
   }
 
-  /** The peer, which takes the data, changes the mode. */
+  /** Handles a change of mode by the peer, which receives the data. */
   onModeChange(mode: Mode): void {
     const from = this.mode;
     expect(
@@ -224,7 +224,7 @@ export class Source {
     this.refusals = 0;
   }
 
-  /** REQ_PIPE. */
+  /** Handles REQ_PIPE. */
   onPipeWanted(): void {
     this.pipeWanted = true;
   }
@@ -234,7 +234,7 @@ export class Source {
     this.link.onTaken(bytes);
   }
 
-  /** ChRcvBufAck. */
+  /** Handles ChRcvBufAck. */
   onEnlarged(bytes: number): void {
     expect(this.enlarging === 'asked', () => 'ChRcvBufAck, and nothing was asked for');
     expect(
@@ -259,13 +259,13 @@ export class Source {
     if (this.isBig(together)) {
       const sink = MODE_RULES[this.mode].sinkAvails ? this.sinks[0] : undefined;
       if (sink !== undefined && this.offered.length === 0) return this.writeInto(job, sink);
-      // A peer that has offered memory does so again: what is under way is waited for first.
+      // A peer that has offered memory will do so again: wait for requests in flight first.
       if (sink === undefined && job.writes === 0 && this.mayOffer) return this.offer(job);
     }
     return this.offered.length === 0 && this.copy(job);
   }
 
-  /** So many bytes that lie together are not copied. */
+  /** True if this many contiguous bytes are not copied. */
   private isBig(bytes: number): boolean {
     const { thresholdBytes, most } = this.link.config.zeroCopy;
     if (most === 'BUFFERED' || this.urgent.length > 0) return false;

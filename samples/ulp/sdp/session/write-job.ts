@@ -1,9 +1,9 @@
-/** One write of the consumer: where it stands, and what of it may not be read where it is. */
+/** One write of the consumer: its position, and the bytes that must be copied. */
 import type { Failure } from './host.js';
 
 export type JobDone = (failure?: Failure) => void;
 
-/** A place in the chunks of a write. */
+/** A position in the chunks of a write. */
 export interface Place {
   readonly index: number;
   readonly offset: number;
@@ -12,11 +12,11 @@ export interface Place {
 export class WriteJob {
   private index = 0;
   private offset = 0;
-  /** Bytes from the present place on that are copied, however many lie together. */
+  /** Bytes from the position on that are copied, even if contiguous. */
   private copies = 0;
-  /** RDMA Writes under way. */
+  /** RDMA Writes in flight. */
   writes = 0;
-  /** Nothing more of it is to be sent. */
+  /** True if nothing more of it is sent. */
   isStopped = false;
   readonly totalBytes: number;
 
@@ -36,13 +36,13 @@ export class WriteJob {
     return this.index === this.chunks.length;
   }
 
-  /** Bytes that lie together from the present place on, and need not be copied; 0 for none. */
+  /** Contiguous bytes at the position that need not be copied; 0 for none. */
   get together(): number {
     if (this.copies > 0 || this.isAtEnd) return 0;
     return (this.chunks[this.index] as Uint8Array).length - this.offset;
   }
 
-  /** Bytes that lie together, without going on. */
+  /** Contiguous bytes at the position, without advancing. */
   view(lengthBytes: number): Uint8Array {
     return (this.chunks[this.index] as Uint8Array).subarray(this.offset, this.offset + lengthBytes);
   }
@@ -60,8 +60,8 @@ export class WriteJob {
   }
 
   /**
-   * Pieces to be copied, from the present place on, without going on.
-   * @param isBig ends them in front of a chunk that need not be copied
+   * Pieces to copy from the position on, without advancing.
+   * @param isBig ends them before a chunk that need not be copied
    */
   gather(most: number, isBig: (bytes: number) => boolean): { pieces: Uint8Array[]; bytes: number } {
     const pieces: Uint8Array[] = [];
@@ -78,7 +78,7 @@ export class WriteJob {
     return { pieces, bytes };
   }
 
-  /** Goes back to where `bytes` are to be copied. */
+  /** Returns to the position from which `bytes` must be copied. */
   rewind({ index, offset }: Place, bytes: number): void {
     this.index = index;
     this.offset = offset;
@@ -90,7 +90,7 @@ export class WriteJob {
     this.copies = bytes;
   }
 
-  /** Nothing more of it is sent. */
+  /** Stops: nothing more of it is sent. */
   stop(): void {
     this.isStopped = true;
     this.index = this.chunks.length;

@@ -17,7 +17,7 @@ export class Adapter {
     this.pz = ia.createPz();
   }
 
-  /** Each user gives it back by `leave`. @throws DatError as `ia.createPz` */
+  /** Joins the adapter; each user calls `leave` once. @throws DatError as `ia.createPz` */
   static join(ia: Ia): Adapter {
     let adapter = adapters.get(ia);
     if (adapter === undefined || adapter.pz.isFreed) {
@@ -43,7 +43,7 @@ export class Adapter {
   leave(): void {
     if (--this.users > 0) return;
     if (adapters.get(this.ia) === this) adapters.delete(this.ia);
-    // An adapter that is closed has freed its zones and regions itself.
+    // If the adapter is closed, its zones and regions are freed already.
     if (this.pz.isFreed || this.ia.isFreed) return;
     for (const pool of this.pools.values()) pool.close();
     this.pz.free();

@@ -1,7 +1,4 @@
-/**
- * Memory that data of SrcAvail and SinkAvail comes to: so many pieces for a connection, and no
- * more.
- */
+/** Memory for the data of SrcAvail and SinkAvail: a fixed number of pieces for a connection. */
 import type { LmrSegment } from 'dapl';
 import type { Lease } from 'dapl/flow';
 import type { Area, Exposed } from '../session/index.js';
@@ -10,7 +7,7 @@ import { expose } from './exposed.js';
 
 export class Piece implements Area {
   readonly bytes: Uint8Array;
-  /** A read into it is under way: until it has ended, the memory stays. */
+  /** True while a read into it is in flight: until it has ended, the memory stays. */
   private isPosted = false;
   private isReleased = false;
 
@@ -26,7 +23,7 @@ export class Piece implements Area {
     return expose(this.adapter, this.bytes, 'sink');
   }
 
-  /** For a read. */
+  /** The segment for a read. */
   segment(lengthBytes: number): LmrSegment {
     this.isPosted = true;
     return this.lease.segment(lengthBytes);

@@ -4,6 +4,6 @@ import { SdpWireError } from '../wire/index.js';
 
 export const { errorOf, errorOfEnd } = streamErrors(
   (error) => (error instanceof SdpWireError ? 'EPROTO' : undefined),
-  // The peer has aborted while this side read what it had offered.
+  // The peer aborted while this side read from its offer.
   { REMOTE_ACCESS: 'ECONNRESET' },
 );

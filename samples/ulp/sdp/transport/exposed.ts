@@ -1,5 +1,5 @@
 /**
- * Memory that is opened to the peer for as long as one advertisement lasts, with a key of its own.
+ * Memory that is opened to the peer for the duration of one advertisement, with a key of its own.
  */
 import { DatError, type Lmr, MemPrivileges } from 'dapl';
 import type { Exposed } from '../session/index.js';
@@ -8,15 +8,15 @@ import type { Adapter } from './adapter.js';
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
 
 const PRIVILEGES = {
-  /** The peer reads. */
+  /** The peer reads it. */
   source: LOCAL_READ | REMOTE_READ,
-  /** The peer writes. */
+  /** The peer writes it. */
   sink: LOCAL_READ | LOCAL_WRITE | REMOTE_WRITE,
-  /** It is written from, by this side. */
+  /** This side writes from it. */
   own: LOCAL_READ,
 } as const;
 
-/** @returns undefined where it cannot be registered: part of a pool of Node's, or no room */
+/** @returns undefined if it cannot be registered: part of a pool of Node's, or no resources */
 export function register(
   { ia, pz }: Adapter,
   bytes: Uint8Array,

@@ -1,4 +1,4 @@
-/** Hello and HelloAck of a connection, and how the answer to a Hello is read. */
+/** Builds Hello and HelloAck of a connection, and reads the answer to a Hello. */
 import { isIPv4, isIPv6 } from 'node:net';
 import { type ConnectionEvent, DatEventNumber } from 'dapl';
 import { type StreamAddress, StreamError } from '../../socket/index.js';
@@ -14,11 +14,11 @@ import {
 } from '../wire/index.js';
 import type { SdpPlan } from './options.js';
 
-/** Addresses as Hello has them: 16 bytes, those of IPv4 the last 4 behind zeros. */
+/** Addresses in Hello: 16 bytes; an IPv4 address is the last 4, after zeros. */
 const BYTES = 16;
 const GROUPS = 8;
 
-/** @param address numeric, without a zone; what is none gives zeros */
+/** @param address numeric, without a zone; other text gives zeros */
 export function ipBytes(address: string): IpBytes {
   const bytes = new Uint8Array(BYTES);
   if (isIPv4(address)) {
@@ -51,7 +51,7 @@ function numbersOf(text: string): number[] {
   });
 }
 
-/** Private data of a rejection: what a HelloAck has in front of its filling. */
+/** Private data of a rejection: a HelloAck without its padding. */
 const REJECT_BYTES = 148;
 
 export function helloOf(plan: SdpPlan, local: StreamAddress, remote: StreamAddress): Uint8Array {
@@ -71,7 +71,7 @@ export function helloAckOf(plan: SdpPlan, isIpv6: boolean, actualBytes: number):
   return emitHelloAck({ ...{ bufs, isIpv6, maxAdverts, actualBytes }, version: VERSION });
 }
 
-/** In a rejection: so a peer of another version knows why. */
+/** Private data of a rejection, so that a peer of another version learns the reason. */
 export function refusalBytes(plan: SdpPlan, isIpv6: boolean): Uint8Array {
   return helloAckOf(plan, isIpv6, plan.receiveBytes).subarray(0, REJECT_BYTES);
 }
@@ -87,7 +87,7 @@ export function agreeTo(privateData: Uint8Array): HelloAck {
   return ack;
 }
 
-/** A rejection that says more than that there was one. */
+/** A rejection that has a reason. */
 export function refusalIn(
   event: ConnectionEvent | undefined,
   remote: StreamAddress,
@@ -99,7 +99,7 @@ export function refusalIn(
     const { version } = parseHelloAck(padded);
     return isVersionKnown(version) ? undefined : otherVersion(version, remote);
   } catch {
-    // No HelloAck: a rejection without a word.
+    // No HelloAck: a rejection without a reason.
     return undefined;
   }
 }

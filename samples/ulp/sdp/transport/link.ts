@@ -1,6 +1,6 @@
 /**
- * The DAT endpoint of a connection: its receives, its requests, which complete in their order, and
- * its end, which is told once.
+ * The DAT endpoint of a connection: its receives, its requests, which complete in order, and its
+ * end, which is reported once.
  */
 import {
   CompletionFlags,
@@ -21,7 +21,7 @@ import type { Adapter } from './adapter.js';
 import type { Piece } from './areas.js';
 import type { SdpPlan } from './options.js';
 
-/** The receives of a connection: one buffer each, which may be exchanged for a larger one. */
+/** The receives of a connection: one buffer each, which may be replaced by a larger one. */
 const ALIGNMENT = 64;
 
 /** Buffers of one size, in one lease. */
@@ -37,7 +37,7 @@ class Receives {
   /** The block of each receive. */
   private readonly homes: Block[] = [];
 
-  /** @throws FlowError; nothing is left then */
+  /** @throws FlowError; then nothing is left open */
   constructor(
     private readonly adapter: Adapter,
     private readonly count: number,
@@ -47,7 +47,7 @@ class Receives {
     for (let slot = 0; slot < count; slot++) this.homes.push(block);
   }
 
-  /** @throws DatError as `ep.postRecv`; FlowError where there is no memory for a larger one */
+  /** @throws DatError as `ep.postRecv`; FlowError if there is no memory for a larger one */
   post(ep: Ep, slot: number, bufferBytes: number): void {
     let home = this.homes[slot] as Block;
     if (home.bufferBytes < bufferBytes) {
@@ -63,7 +63,7 @@ class Receives {
     return bytes.subarray(slot * stride, slot * stride + lengthBytes);
   }
 
-  /** Nothing is posted any more. */
+  /** Frees the buffers: nothing is posted any more. */
   free(): void {
     for (const { lease } of this.blocks.splice(0)) lease.release();
   }
@@ -83,16 +83,16 @@ function segmentOf({ lease, stride, bufferBytes }: Block, slot: number): LmrSegm
 
 export interface LinkEvents {
   onEstablished(privateData: Uint8Array): void;
-  /** A message has come in that receive. */
+  /** A message has arrived in that receive. */
   onMessage(slot: number, bytes: Uint8Array): void;
-  /** The oldest RDMA Read has come. */
+  /** The oldest RDMA Read has completed. */
   onRead(): void;
-  /** The oldest RDMA Write of data is there. */
+  /** The oldest RDMA Write of data has completed. */
   onWritten(bytes: number): void;
   onProbed(): void;
-  /** All that has come has been told. */
+  /** All received messages were reported. */
   onDrained(): void;
-  /** It is over; undefined when its adapter has been closed. */
+  /** The connection has ended; undefined if its adapter was closed. */
   onEnd(event: ConnectionEvent | undefined): void;
 }
 
@@ -103,13 +103,13 @@ type Posted =
   | { readonly kind: 'write'; readonly lmr: Lmr; readonly bytes: number }
   | { readonly kind: 'probe' };
 
-/** Messages, reads and writes that are posted at a time. */
+/** Messages, reads and writes in flight. */
 const REQUESTS = 96;
 const CONNECTION_EVENTS = 4;
-/** Reads that are served, and asked for, at a time: as OFED. */
+/** Incoming and outgoing reads in flight, as in OFED. */
 const READS = 4;
 const FOR_EVER = 7;
-/** IBTA table 45, 1.28 ms: how long a peer waits that finds no receive. */
+/** IBTA table 45, 1.28 ms: time that a peer waits if there is no receive. */
 const RNR_1_28_MS = 14;
 const NOTHING: readonly LmrSegment[] = [];
 const NOWHERE: RemoteAddress = { address: 0n, rmrContext: 0 };
@@ -122,7 +122,7 @@ export class Link {
   private readonly posted: Posted[] = [];
   private isOver = false;
 
-  /** @throws DatError, FlowError; nothing is left then */
+  /** @throws DatError, FlowError; then nothing is left open */
   constructor(
     private readonly adapter: Adapter,
     { receives, polling }: SdpPlan,
@@ -158,7 +158,7 @@ export class Link {
     this.ep.state$.subscribe({ complete: () => this.end(undefined) });
   }
 
-  /** Bytes of the longest read or write that the adapter takes. */
+  /** Longest read or write of the adapter, in bytes. */
   get maxRdmaBytes(): number {
     return this.ep.query().attributes.maxRdmaBytes;
   }
@@ -179,7 +179,7 @@ export class Link {
     this.receives.post(this.ep, slot, bytes);
   }
 
-  /** Sends the first bytes of a buffer, which goes back to its pool when they are there. */
+  /** Sends the first bytes of a buffer, which is returned to its pool when they have arrived. */
   send(lease: Lease, bytes: number, isSolicited: boolean): void {
     const flags = isSolicited ? CompletionFlags.SOLICITED_WAIT : NO_FLAGS;
     try {
@@ -226,10 +226,10 @@ export class Link {
     if (!this.isOver && this.ep.state !== 'DISCONNECTED') this.ep.disconnect('abrupt');
   }
 
-  /** Frees it at once: nothing is told any more, and nothing reaches its memory. */
+  /** Frees the endpoint: no more events follow, and nothing accesses its memory. */
   free(): void {
     this.isOver = true;
-    // An adapter that is closed has freed them.
+    // If the adapter is closed, they are freed already.
     if (!this.ep.isFreed) this.ep.free();
     if (!this.evd.isFreed) leaveUnhandled(this.evd.free());
     for (const posted of this.posted.splice(0)) this.settle(posted);
@@ -271,7 +271,7 @@ export class Link {
 
   private onCompletion(at: number): void {
     const { cookies, operations, statuses, lengths } = this.adapter.batch;
-    // What has failed or was flushed is followed by the event of the end.
+    // The end's event follows failed and flushed requests.
     if (statuses[at] !== DatDtoStatus.SUCCESS) return;
     const operation = operations[at] as number;
     if (operation === DatDto.RECEIVE) {
@@ -302,5 +302,5 @@ export class Link {
   }
 }
 
-/** Immediate data is no message of SDP: it is looked at as one of no bytes, and refused. */
+/** Immediate data is no message of SDP: it is handled as one of no bytes, and refused. */
 const EMPTY = new Uint8Array(0);

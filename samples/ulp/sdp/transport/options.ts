@@ -15,24 +15,23 @@ export interface SdpOptions {
   /** SrcAvail, and SinkAvail, that the peer may have outstanding: 1 to 255; default 4. */
   readonly maxAdverts?: number;
   /**
-   * The most that is done without copying, as a source and as a sink: BUFFERED copies everything,
-   * COMBINED reads of one SrcAvail at a time, PIPELINED of several. Default PIPELINED.
+   * The most advanced mode, as a source and as a sink: BUFFERED copies everything, COMBINED reads
+   * one SrcAvail at a time, PIPELINED several. Default PIPELINED.
    */
   readonly zeroCopy?: Mode;
   /**
-   * In PIPELINED, memory of this side is offered to the peer's writes (SinkAvail). Default false.
+   * True to offer memory of this side to the peer's writes (SinkAvail) in PIPELINED. Default false.
    */
   readonly offersSink?: boolean;
-  /** Bytes that lie together, from which on they are not copied: 2 to 2^30; default 1 MiB. */
+  /** Number of contiguous bytes from which they are not copied: 2 to 2^30; default 1 MiB. */
   readonly zeroCopyBytes?: number;
   /** Bytes of one SrcAvail at most: 4096 to 2^30; default 4 MiB. */
   readonly advertBytes?: number;
   /**
-   * Bytes of one piece of memory that data of SrcAvail and SinkAvail comes to: 4096 to 2^24;
-   * default 1 MiB.
+   * Size of a piece of memory for the data of SrcAvail and SinkAvail: 4096 to 2^24; default 1 MiB.
    */
   readonly areaBytes?: number;
-  /** Such pieces of a connection: 1 to 1024; default 2. */
+  /** Number of such pieces for a connection: 1 to 1024; default 2. */
   readonly areas?: number;
   /** A SrcAvail is cancelled after so many milliseconds without progress: 1 on; default 1000. */
   readonly advertMs?: number;
@@ -42,24 +41,24 @@ export interface SdpOptions {
   readonly closeTimeoutMs?: number;
   /** The way to wait for completions; default `event`. */
   readonly polling?: 'event' | 'adaptive';
-  /** Is told of every message and RDMA operation of each connection. */
+  /** Receives every message and RDMA operation of each connection. */
   readonly tap?: Tap | undefined;
-  /** The real time, unless a test has another one. */
+  /** Clock and timers; default: real time. */
   readonly time?: Time;
 }
 
 export interface Time {
   /** Milliseconds; never goes back. */
   now(): number;
-  /** Runs `task` once, in so many milliseconds, unless it is cancelled by what it returns. */
+  /** Runs `task` once after so many milliseconds. @returns a function that cancels it */
   after(ms: number, task: () => void): () => void;
 }
 
 export type SdpPlan = Required<SdpOptions>;
 
 /**
- * From this size on bytes are not copied. In bench:sockets the two ways come together at 16 MiB and
- * have not crossed there (docs/sdp.md).
+ * Size from which bytes are not copied. In bench:sockets both ways are equal at 16 MiB and have not
+ * crossed there (docs/sdp.md).
  */
 const CROSSING_BYTES = 32 * 1024 * 1024;
 
@@ -99,7 +98,7 @@ const RANGES: Readonly<Record<keyof typeof DEFAULTS, readonly [number, number]>>
 
 const MODE_NAMES: readonly Mode[] = ['BUFFERED', 'COMBINED', 'PIPELINED'];
 
-/** Timers do not keep the process alive: what waits for the network does. */
+/** Real time. Timers do not keep the process alive; waiting for the network does. */
 const REAL_TIME: Time = {
   now: () => performance.now(),
   after(ms, task) {
@@ -137,7 +136,7 @@ export function limitsOf(plan: SdpPlan): LocalLimits {
   };
 }
 
-/** Bytes of a buffer that messages to such a peer are sent from. */
+/** Size of the buffers for messages to such a peer. */
 export function sendBytesOf(plan: SdpPlan, peerBytes: number): number {
   const most = Math.max(peerBytes, plan.desiredPeerBytes, LEAST_RECEIVE_BYTES);
   return Math.min(most, MOST_MESSAGE_BYTES);

@@ -1,10 +1,10 @@
-/** Ports: SDP has those of TCP, in a space of service ids of its own. */
+/** Ports of SDP: the numbers of TCP, in a space of service ids of its own. */
 import { DatError, type Ia, type Psp } from 'dapl';
 import { StreamError } from '../../socket/index.js';
 
-/** Service ids of SDP, in front of the port (IBTA annex A4). */
+/** Service ids of SDP, before the port (IBTA annex A4). */
 const SERVICE_SPACE = 0x0000_0000_0001_0000n;
-/** Ports that nothing asks for by number (RFC 6335). */
+/** The first dynamic port (RFC 6335). */
 const FIRST_DYNAMIC = 49_152;
 const LAST_PORT = 65_535;
 const DYNAMIC = LAST_PORT - FIRST_DYNAMIC + 1;
@@ -22,7 +22,7 @@ function dynamicPort(): number {
 }
 
 /**
- * @param port 0 for one that is free
+ * @param port 0 for any free port
  * @throws DatError as `ia.createPsp`
  */
 export function listenOn(ia: Ia, port: number): [Psp, number] {
@@ -38,12 +38,12 @@ export function listenOn(ia: Ia, port: number): [Psp, number] {
   }
 }
 
-/** Local ports of connections, by address: what a peer knows a connection by. */
+/** Local ports of connections, by address: a peer identifies a connection by them. */
 export class LocalPorts {
   private readonly taken = new Set<string>();
 
   /**
-   * @param port undefined for one that is free
+   * @param port undefined for any free port
    * @throws StreamError EADDRINUSE
    */
   take(address: string, port: number | undefined): number {

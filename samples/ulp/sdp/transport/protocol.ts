@@ -70,8 +70,8 @@ export class SdpProtocol implements ByteStreamProtocol {
 }
 
 /**
- * SDP over an adapter, or over those of a source. Not over verbs: librdmacm has no service ids of
- * SDP, and `connect` and `listen` are EIO there.
+ * SDP over one adapter, or over those of a source. It does not work over verbs: librdmacm has no
+ * service ids of SDP, and `connect` and `listen` fail with EIO there.
  * @throws RangeError naming option, value and limits
  */
 export function sdp(over: Ia | AdapterSource, options: SdpOptions = {}): SdpProtocol {

@@ -37,17 +37,17 @@ import { agreeTo, refusalIn } from './hellos.js';
 import type { TapEvent } from './tap.js';
 
 type State =
-  /** The peer has not answered. */
+  /** The peer has not answered yet. */
   | 'opening'
   | 'open'
-  /** The session is over; the endpoint may still have to say so to the peer. */
+  /** The session is over; the endpoint may still have to tell the peer. */
   | 'over'
   | 'ended';
 
-/** Messages without a payload are sent from buffers of so many bytes. */
+/** Size of buffers for messages without a payload. */
 const HEAD_BYTES = 64;
 
-/** Modes that the two halves of a connection are in. */
+/** Modes of the two halves of a connection. */
 export interface SdpModes {
   readonly sending: Mode;
   readonly receiving: Mode;
@@ -55,9 +55,12 @@ export interface SdpModes {
 
 /** Made by `sdp(...)`: `connect`, and `onStream` of a listener. */
 export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEvents {
-  /** Is told of each byte that the peer sends as urgent, when it comes; it is not in the stream. */
+  /**
+   * Receives each byte that the peer sends as urgent, when it arrives; the byte is not in the
+   * stream.
+   */
   urgent: ((byte: number) => void) | undefined = undefined;
-  /** @internal its endpoint has gone */
+  /** @internal called when its endpoint is gone */
   onEnded: (() => void) | undefined = undefined;
   private state: State = 'opening';
   private readonly link: Link;
@@ -79,7 +82,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
   private cancelTimer: (() => void) | undefined = undefined;
   private timerAt = Infinity;
 
-  /** @internal @throws DatError, FlowError where memory or an endpoint cannot be had */
+  /** @internal @throws DatError, FlowError if memory or an endpoint cannot be created */
   static on(
     ia: Ia,
     plan: SdpPlan,
@@ -112,29 +115,29 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     this.tell('sent', { kind: 'receivesPosted', count: plan.receives });
   }
 
-  /** @internal asks the peer */
+  /** @internal sends the connection request */
   dial(serviceId: bigint, hello: Uint8Array): void {
     this.tell('sent', { kind: 'message', bytes: hello });
     this.attempt(() => this.link.connect(this.remote.address, serviceId, hello));
   }
 
-  /** @internal takes a peer that has asked with this */
+  /** @internal accepts the peer of this request */
   answer(cr: Cr, bytes: Uint8Array, hello: Hello, ack: Uint8Array): void {
     this.tell('arrived', { kind: 'message', bytes });
     this.tell('sent', { kind: 'message', bytes: ack });
     this.attempt(() => this.link.accept(cr, ack));
     if (this.state !== 'opening') return;
-    // Messages that are sent now wait for the connection; those that come are answered in RTR.
+    // Messages sent now wait for the connection; received ones are acknowledged in RTR.
     this.begin({ ...hello, receiveBytes: hello.localBytes });
   }
 
-  /** @internal gives up before it is open: nothing is told any more */
+  /** @internal gives up before it is open: no more events follow */
   giveUp(): void {
     this.opening = undefined;
     this.finish();
   }
 
-  /** @internal the peer's answer is no HelloAck that this side can live with */
+  /** @internal refuses an answer of the peer that is no acceptable HelloAck */
   refuse(error: StreamError): void {
     this.broken = error;
     this.link.disconnect();
@@ -173,10 +176,10 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
   }
 
   /**
-   * Sends a byte that the peer is told of out of band, in its place behind what has been written
-   * (TCP's urgent data). No write may be under way.
+   * Sends an urgent byte (TCP's urgent data): the peer is told out of band; the byte keeps its
+   * place after all earlier writes. No write may be in progress.
    * @param byte 0 to 255
-   * @throws RangeError for another value; StreamError EPIPE when nothing can be sent any more
+   * @throws RangeError for another value; StreamError EPIPE if nothing can be sent any more
    */
   sendUrgent(byte: number): void {
     if (!Number.isInteger(byte) || byte < 0 || byte > 255) {
@@ -244,7 +247,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     this.link.unref();
   }
 
-  // What the endpoint tells.
+  // Events of the endpoint.
 
   /** @internal */
   onEstablished(privateData: Uint8Array): void {
@@ -307,7 +310,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     this.finish();
   }
 
-  // What the session tells.
+  // Requests of the session.
 
   /** @internal */
   now(): number {
@@ -394,7 +397,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     this.urgent?.(byte);
   }
 
-  /** @internal the session is over: the endpoint says so to the peer, for a bounded time */
+  /** @internal the session is over: the endpoint tells the peer, for a limited time */
   onOver(failure?: Failure): void {
     const why = this.ending ?? this.errorFor(failure, 'read');
     if (failure !== undefined) this.broken ??= why;
@@ -435,7 +438,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     try {
       this.link.burst(work);
     } catch (error) {
-      // Where the connection has ended, the event of that is on its way.
+      // If the connection has ended, its event follows.
       if (this.link.ep.isFreed || this.link.ep.state !== 'CONNECTED') return;
       throw error;
     }
@@ -447,7 +450,7 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
     if (this.state === 'open' && at < this.timerAt) this.setTimer(at);
   }
 
-  /** A timer may come early: what is due then is looked at. */
+  /** Sets the timer. A timer may fire early: then the due work is checked. */
   private setTimer(at: number): void {
     this.cancelTimer?.();
     this.timerAt = at;
@@ -473,13 +476,13 @@ export class SdpStream implements ByteStream, YoungStream, SessionHost, LinkEven
   private tellClose(): void {
     if (this.events === undefined || this.isToldClose) return;
     const isOver = this.state === 'over' || this.state === 'ended';
-    // What both sides have said to be over is told when the consumer has closed it, too.
+    // If both sides have ended gracefully, report that only after the consumer has closed, too.
     if (!isOver || !(this.isClosed || this.broken !== undefined)) return;
     this.isToldClose = true;
     this.events.onClose(this.isClosed ? undefined : this.broken);
   }
 
-  /** The end of the endpoint, once: what it held goes back. */
+  /** Ends the endpoint, once, and frees its resources. */
   private finish(): void {
     if (this.state === 'ended') return;
     const { opening, broken, state } = this;

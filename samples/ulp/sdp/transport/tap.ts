@@ -9,14 +9,15 @@ export type TapEvent =
       readonly remoteAddress: bigint;
       readonly rkey: number;
     }
-  /** So many receives more are posted. */
+  /** This many more receives are posted. */
   | { readonly kind: 'receivesPosted'; readonly count: number }
-  /** The connection of the CM ended in order, or broke. */
+  /** The connection of the CM ended gracefully, or broke. */
   | { readonly kind: 'disconnected' | 'killed' };
 
 /**
- * @param phase `sent` when this side posts it, in the order of the wire; `arrived` when what the
- * peer sent is looked at
- * @param local address and port of this side, as `192.0.2.1:7000`
+ * Receives events.
+ * @param phase `sent` when this side posts it, in the order of the wire; `arrived` when this side
+ * handles it
+ * @param local address and port of this side, such as `192.0.2.1:7000`
  */
 export type Tap = (phase: 'sent' | 'arrived', event: TapEvent, local: string) => void;

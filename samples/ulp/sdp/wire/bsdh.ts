@@ -1,6 +1,6 @@
 /**
- * The Base Sockets Direct Header, in front of every message (IBTA annex A4: BSDH), and the message
- * identifiers.
+ * The Base Sockets Direct Header at the start of every message (IBTA annex A4: BSDH), and the
+ * message identifiers.
  */
 import { readField, uint, writeField } from './fields.js';
 import { demand } from './wire-error.js';
@@ -8,8 +8,8 @@ import { demand } from './wire-error.js';
 export const BSDH_BYTES = 16;
 
 /**
- * Message identifiers: the number on the wire, the bytes of the extension behind the BSDH, and
- * whether a payload may follow. Hello and HelloAck travel in private data of the CM only.
+ * Message identifiers: the number on the wire, the bytes of the extension after the BSDH, and
+ * whether a payload may follow. Hello and HelloAck are only sent in private data of the CM.
  */
 export const MIDS = {
   HELLO: { number: 0x00, extensionBytes: 60, carries: false },
@@ -42,7 +42,7 @@ const NAMES = new Map<number, MidName>(
 export const Flags = {
   /** The last byte of the payload is urgent. */
   OOB_PRES: 1,
-  /** Urgent data will come. */
+  /** Urgent data will follow. */
   OOB_PEND: 2,
   /** The receiver of the data wants its source in pipelined mode. */
   REQ_PIPE: 4,
@@ -64,7 +64,7 @@ export interface Bsdh {
   readonly flags: number;
   /** Receives that the sender has posted, 0 to 65535. */
   readonly bufs: number;
-  /** Bytes of the message, with this header. */
+  /** Bytes of the message, including this header. */
   readonly len: number;
   /** Sequence number of the message, modulo 2^32. */
   readonly mseq: number;
@@ -72,7 +72,7 @@ export interface Bsdh {
   readonly mseqAck: number;
 }
 
-/** @throws RangeError for what a field does not hold */
+/** @throws RangeError if a value does not fit its field */
 export function emitBsdh(data: Uint8Array, header: Bsdh): void {
   writeField(data, BSDH.mid, MIDS[header.mid].number);
   writeField(data, BSDH.flags, header.flags);

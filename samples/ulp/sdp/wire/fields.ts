@@ -1,10 +1,10 @@
 /**
- * Layouts as tables: where each field is, and how wide. All fields are unsigned and big-endian.
- * What a table does not name is reserved: zero when it is sent, ignored when it arrives.
+ * Layouts as tables: position and width of each field. All fields are unsigned and big-endian.
+ * Bytes that a table does not name are reserved: sent as zero, ignored on receipt.
  */
 
 export interface Field {
-  /** Bytes from the start of the message. */
+  /** Offset from the start of the message. */
   readonly at: number;
   readonly bytes: 1 | 2 | 4;
 }
@@ -12,7 +12,7 @@ export interface Field {
 type Layout<K extends string> = Readonly<Record<K, Field>>;
 export type Values<K extends string> = Record<K, number>;
 
-/** @param bytes what it is wide */
+/** @param bytes the width */
 export function uint(at: number, bytes: 1 | 2 | 4): Field {
   return { at, bytes };
 }
@@ -23,7 +23,7 @@ export function readField(data: Uint8Array, { at, bytes }: Field): number {
   return value;
 }
 
-/** @throws RangeError where the value is no unsigned integer of that width */
+/** @throws RangeError if the value is no unsigned integer of that width */
 export function writeField(data: Uint8Array, { at, bytes }: Field, value: number): void {
   if (!Number.isInteger(value) || value < 0 || value >= 256 ** bytes) {
     throw new RangeError(`the field at ${at} is ${value}: it must be 0 to ${256 ** bytes - 1}`);
@@ -52,7 +52,7 @@ export function readU64(data: Uint8Array, at: number): bigint {
   return (high << 32n) | BigInt(readField(data, uint(at + 4, 4)));
 }
 
-/** @throws RangeError where the value is no unsigned integer of 64 bits */
+/** @throws RangeError if the value is no unsigned integer of 64 bits */
 export function writeU64(data: Uint8Array, at: number, value: bigint): void {
   if (value < 0n || value >> 64n !== 0n) {
     throw new RangeError(`the field at ${at} is ${value}: it must be 0 to 2^64 - 1`);

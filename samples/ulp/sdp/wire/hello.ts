@@ -1,6 +1,6 @@
 /**
- * Hello and HelloAck: the whole of the private data of the CM's REQ and REP (IBTA annex A4; no
- * header of rdma_cm is in front of them: Hello has the addresses itself).
+ * Hello and HelloAck: they fill the private data of the CM's REQ and REP (IBTA annex A4). No header
+ * of rdma_cm comes before them: Hello contains the addresses itself.
  */
 import { type Bsdh, BSDH_BYTES, emitBsdh, MIDS, type MidName, parseBsdh } from './bsdh.js';
 import { readLayout, uint, type Values, writeLayout } from './fields.js';
@@ -20,7 +20,7 @@ const SOURCE_AT = 32;
 const DESTINATION_AT = 48;
 const IPV4 = 0x40;
 const IPV6 = 0x60;
-/** Capability: `extendedMaxAdverts` stands in place of `maxAdverts`. */
+/** Capability: `extendedMaxAdverts` replaces `maxAdverts`. */
 export const EXTENDED_MAX_ADVERTS = 2;
 
 const COMMON = {
@@ -37,7 +37,7 @@ const HELLO = {
 };
 const HELLO_ACK = { ...COMMON, actualBytes: uint(20, 4) };
 
-/** 16 bytes; those of IPv4 are the last 4, behind zeros. */
+/** 16 bytes; an IPv4 address is the last 4, after zeros. */
 export type IpBytes = Uint8Array;
 
 export interface Hello {
@@ -46,11 +46,11 @@ export interface Hello {
   /** Major version in the upper 4 bits, minor in the lower. */
   readonly version: number;
   readonly isIpv6: boolean;
-  /** SrcAvail, and SinkAvail, that may be outstanding at a time: 1 to 255. */
+  /** SrcAvails, and SinkAvails, that may be outstanding at a time: 1 to 255. */
   readonly maxAdverts: number;
-  /** Bytes of a receive buffer as it wants the peer to have. */
+  /** Size that it requests for the peer's receives. */
   readonly desiredRemoteBytes: number;
-  /** Bytes of one of its own. */
+  /** Size of its own receives. */
   readonly localBytes: number;
   readonly localPort: number;
   readonly source: IpBytes;
@@ -62,11 +62,11 @@ export interface HelloAck {
   readonly version: number;
   readonly isIpv6: boolean;
   readonly maxAdverts: number;
-  /** Bytes of a receive buffer. */
+  /** Size of a receive. */
   readonly actualBytes: number;
 }
 
-/** @throws RangeError for what a field does not hold */
+/** @throws RangeError if a value does not fit its field */
 export function emitHello(hello: Hello): Uint8Array {
   const data = new Uint8Array(HELLO_BYTES);
   emitBsdh(data, first('HELLO', hello.bufs, HELLO_BYTES));
@@ -92,7 +92,7 @@ export function parseHello(data: Uint8Array): Hello {
   };
 }
 
-/** @throws RangeError for what a field does not hold */
+/** @throws RangeError if a value does not fit its field */
 export function emitHelloAck(ack: HelloAck): Uint8Array {
   const data = new Uint8Array(HELLO_ACK_BYTES);
   emitBsdh(data, first('HELLO_ACK', ack.bufs, HELLO_ACK_BYTES));
@@ -124,7 +124,10 @@ function numbers({
   return { version, maxAdverts, desiredRemoteBytes, localBytes, localPort };
 }
 
-/** Both have the sequence number 0: the first message of the connection has 1. */
+/**
+ * The header of the first message. Both sides use sequence number 0; the first message of the
+ * connection has 1.
+ */
 function first(mid: MidName, bufs: number, len: number): Bsdh {
   return { mid, flags: 0, bufs, len, mseq: 0, mseqAck: 0 };
 }

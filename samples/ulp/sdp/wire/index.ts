@@ -1,4 +1,4 @@
-/** The wire of SDP: codecs and field tables, which know no session. */
+/** The wire format of SDP: codecs and field tables, which know no session. */
 export { Flags, MIDS } from './bsdh.js';
 export {
   emitHello,

@@ -20,7 +20,7 @@ export type Half = 'RECV' | 'SEND';
 
 /** Memory that a side has opened to the other. */
 export interface Advert {
-  /** Bytes, 1 to 2^32 - 1: of a SrcAvail with those that it carries. */
+  /** Bytes, 1 to 2^32 - 1: for a SrcAvail including those in the message. */
   readonly lengthBytes: number;
   readonly rkey: number;
   readonly address: bigint;
@@ -64,15 +64,14 @@ const ADDRESS_AT = BSDH_BYTES + 8;
 const NON_DISCARD = uint(BSDH_BYTES + 16, 4);
 const SEND_HALF = 0x80;
 
-/** Bytes in front of the payload. */
+/** Bytes before the payload. */
 export function headBytes(mid: Body['mid']): number {
   return BSDH_BYTES + MIDS[mid].extensionBytes;
 }
 
 /**
- * Writes what stands in front of the payload; the payload is the caller's.
- * @returns bytes written
- * @throws RangeError for what a field does not hold
+ * Writes everything before the payload, which the caller writes. @returns bytes written @throws
+ * RangeError if a value does not fit its field
  */
 export function emitHead(
   data: Uint8Array,
@@ -112,8 +111,8 @@ export function emitHead(
 }
 
 /**
- * A message as it stands alone; whether it may come now is for the session to say.
- * @throws SdpWireError naming field, value and limit
+ * Decodes a message by itself; the session decides whether it is allowed now. @throws SdpWireError
+ * naming field, value and limit
  */
 export function parseMessage(data: Uint8Array): Message {
   const header = parseBsdh(data);

@@ -1,14 +1,14 @@
 /** The error for bytes that are not a valid SDP message. */
 
 export interface SdpWireErrorOptions {
-  /** The field, as the tables name it: `bsdh.len`. */
+  /** The field by its name in the tables: `bsdh.len`. */
   readonly field: string;
   readonly value: number | bigint;
   /** Allowed values. */
   readonly limit: string;
 }
 
-/** Names the field, its value and what it may be. */
+/** Names the field, its value and the allowed values. */
 export class SdpWireError extends Error {
   readonly field: string;
   readonly value: number | bigint;

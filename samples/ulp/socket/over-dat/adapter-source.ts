@@ -2,11 +2,11 @@
 import type { Ia } from 'dapl';
 import { StreamError } from '../stream-error.js';
 
-/** Adapters by address. They stay open as long as they are used. */
+/** Opens adapters by address. They stay open as long as they are used. */
 export interface AdapterSource {
-  /** One that leads to a peer; `own` is the own address, where that is asked for. */
+  /** An adapter with a route to a peer; `own` is the local address, if one is requested. */
   toward(peer: string, own: string | undefined): Promise<Ia>;
-  /** One to listen on; without an address, that of the source's choice. */
+  /** An adapter to listen on; without an address the source chooses. */
   on(own: string | undefined): Promise<Ia>;
 }
 

@@ -2,7 +2,7 @@
 import { type ConnectionCause, type ConnectionEvent, DatError, DatEventNumber, nameOf } from 'dapl';
 import { StreamError, type StreamErrorCode, type StreamErrorOptions } from '../stream-error.js';
 
-/** By connection event; ESTABLISHED is none. */
+/** Codes by connection event; ESTABLISHED is none. */
 const EVENT_CODES: Readonly<Record<number, StreamErrorCode>> = {
   [DatEventNumber.PEER_REJECTED]: 'ECONNREFUSED',
   [DatEventNumber.NON_PEER_REJECTED]: 'ECONNREFUSED',
@@ -15,7 +15,7 @@ const EVENT_CODES: Readonly<Record<number, StreamErrorCode>> = {
 
 type CauseCodes = Partial<Record<ConnectionCause, StreamErrorCode>>;
 
-/** Causes of BROKEN that are other than ECONNRESET. */
+/** Codes of BROKEN by cause; others are ECONNRESET. */
 const CAUSE_CODES: CauseCodes = {
   LOCAL_LENGTH: 'EPROTO',
   LOCAL_ACCESS: 'EPROTO',
@@ -30,7 +30,7 @@ const CAUSE_CODES: CauseCodes = {
   DEVICE: 'EIO',
 };
 
-/** Codes of DAT that calls throw; others are EIO. */
+/** Codes for DAT errors that calls throw; others are EIO. */
 const DAT_CODES: Readonly<Record<string, StreamErrorCode>> = {
   DAT_CONN_QUAL_IN_USE: 'EADDRINUSE',
   DAT_INVALID_ADDRESS: 'EADDRNOTAVAIL',
@@ -41,14 +41,14 @@ const DAT_CODES: Readonly<Record<string, StreamErrorCode>> = {
 type Where = Pick<StreamErrorOptions, 'syscall' | 'address' | 'port'>;
 
 export interface StreamErrors {
-  /** @param event undefined when the adapter has been closed */
+  /** @param event undefined if the adapter was closed */
   readonly errorOfEnd: (event: ConnectionEvent | undefined, where: Where) => StreamError;
   /** Converts an error that a call has thrown. */
   readonly errorOf: (error: unknown, where: Where) => StreamError;
 }
 
 /**
- * @param codeOf of the protocol's own errors; undefined for others
+ * @param codeOf maps the protocol's own errors; undefined for others
  * @param causes of BROKEN that mean something else in this protocol
  */
 export function streamErrors(

@@ -1,21 +1,21 @@
 /** Opens a stream over DAT. */
 import type { StreamError } from '../stream-error.js';
 
-/** Told once, by one or the other. */
+/** Exactly one of these is called, once. */
 export interface Opening {
   onOpen(): void;
   onFailure(error: StreamError): void;
 }
 
-/** A stream that is being made. */
+/** A stream that is not open yet. */
 export interface YoungStream {
-  /** Before it is open: nothing is told any more. */
+  /** Gives up before it is open: no more events follow. */
   giveUp(): void;
 }
 
 /**
  * Resolves when the stream that `begin` makes is open.
- * @throws what `begin` throws, what `onFailure` tells, and what the signal fires with
+ * @throws errors of `begin` and of `onFailure`, and the reason of the signal
  */
 export function opened<S extends YoungStream>(
   signal: AbortSignal | undefined,

@@ -9,24 +9,24 @@ import type {
 } from '../stream-transport.js';
 import type { Opening, YoungStream } from './opening.js';
 
-/** A peer that asks, and speaks the protocol. */
+/** A peer that asks for a connection, and speaks the protocol. */
 export interface Caller<S extends YoungStream> {
   readonly remote: StreamAddress;
-  /** @throws where there is no memory, or no endpoint; nothing of it is left then */
+  /** @throws if there is no memory, or no endpoint; then nothing is left open */
   make(opening: Opening): S;
-  /** Answers the request; where that fails, the stream tells. */
+  /** Answers the request; if that fails, the stream reports it. */
   answer(stream: S): void;
 }
 
 /** Callbacks of a protocol for its port. */
 export interface Reception<S extends YoungStream> {
-  /** Undefined where the peer does not speak the protocol; the request may be rejected already. */
+  /** Undefined if the peer does not speak the protocol; the request may be rejected already. */
   meet(cr: Cr): Caller<S> | undefined;
-  /** The port is over, once. */
+  /** The port is closed; called once. */
   leave(): void;
 }
 
-/** Those of a protocol, with streams of its own. */
+/** Listen options, with the protocol's stream type. */
 export interface ServiceOptions<S> extends Omit<StreamListenOptions, 'onStream'> {
   onStream(stream: S): void;
 }
@@ -68,7 +68,7 @@ export class StreamService<S extends YoungStream> implements ByteStreamListener 
     this.reception.leave();
   }
 
-  /** The service point has ended by itself: its adapter has been closed. */
+  /** The service point has ended because its adapter was closed. */
   private onGone(): void {
     if (this.closed !== undefined) return;
     leaveUnhandled(this.close());
@@ -79,7 +79,7 @@ export class StreamService<S extends YoungStream> implements ByteStreamListener 
   private onRequest(cr: Cr): void {
     const caller = this.reception.meet(cr);
     if (caller !== undefined && this.hasRoomFor(caller.remote)) this.take(caller);
-    // What was not answered, for whatever reason, is still there.
+    // A request that was not answered, for any reason, still exists.
     if (!cr.isFreed) cr.reject();
   }
 
@@ -94,13 +94,13 @@ export class StreamService<S extends YoungStream> implements ByteStreamListener 
         this.young.delete(stream);
         this.options.onStream(stream);
       },
-      // The peer has gone meanwhile: that is its own affair.
+      // The peer has left meanwhile: nothing else to do.
       onFailure: (): void => void this.young.delete(stream),
     };
     try {
       stream = caller.make(opening);
     } catch {
-      // No memory, or no endpoint: others are served.
+      // No memory, or no endpoint: keep serving others.
       return;
     }
     this.young.add(stream);
