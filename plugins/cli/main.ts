@@ -13,7 +13,7 @@ const program = new Command('dapl')
   .description('RDMA for Node.js, the DAT way.')
   .version(version)
   .enablePositionalOptions() // the options behind a traced program are the program's
-  .showHelpAfterError('("dapl --help" says what there is)');
+  .showHelpAfterError('("dapl --help" lists the commands)');
 for (const make of commands) program.addCommand(make());
 
 try {

@@ -79,7 +79,7 @@ export interface ReceiveOptions {
   readonly address: string;
   /** The file that names the receivers' domain, and that they write notices to (board.ts). */
   readonly domain: string;
-  /** From 0. */
+  /** Number of this receiver, from 0. */
   readonly index: number;
   readonly receivers: number;
   readonly senders: number;

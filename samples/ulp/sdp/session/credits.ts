@@ -121,7 +121,7 @@ export class Credits {
     const underWay = most - progress;
     expect(
       bufs >= underWay,
-      () => `bufs is ${bufs}: ${underWay} messages are on their way to receives that were promised`,
+      () => `bufs is ${bufs}: ${underWay} messages in flight need receives that were promised`,
     );
     this.received = mseq;
     this.postedCount--;
