@@ -1,9 +1,9 @@
-/** Ending a command early: as much of AbortController as commands need, so that less will do. */
+/** Aborts commands early: the part of AbortController that commands need, so that less will do. */
 
-/** What commands ask of an AbortSignal, which is one. */
+/** The part of AbortSignal that commands use; an AbortSignal fits. */
 export interface AbortFlag {
   readonly aborted: boolean;
-  /** What was given as the reason, once it is aborted. */
+  /** The reason, once it is aborted. */
   readonly reason: Error | undefined;
   /** @throws the reason, once it is aborted */
   throwIfAborted(): void;
@@ -12,7 +12,7 @@ export interface AbortFlag {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
-/** What commands ask of an AbortController, which is one. */
+/** The part of AbortController that commands use; an AbortController fits. */
 export interface Abort {
   readonly signal: AbortFlag;
   abort(reason?: Error): void;

@@ -1,13 +1,13 @@
-/** Where blocks are kept: the contract of every backend and wrapper, and the checks all share. */
+/** The contract of block storage: of every backend and wrapper, with the checks that all share. */
 import { BlockError } from './block-error.js';
 
 export type BlockBytes = 512 | 4096;
 
-/** Blocks of one state, from some block on. */
+/** A run of blocks in the same state. */
 export interface Extent {
   /** At least 1. */
   readonly blocks: bigint;
-  /** False where no space is taken: such blocks read as zeroes. */
+  /** False if the blocks take no space: they read as zeroes. */
   readonly isMapped: boolean;
 }
 
@@ -17,33 +17,34 @@ export interface WriteOptions {
 }
 
 /**
- * A random-access store of blocks. Lengths are multiples of `blockBytes`. Calls may overlap; what
- * calls in progress make of the same blocks is undefined, block by block. Every method rejects with
- * `BlockError` alone. What a write, discard or zeroing left is seen by reads from the moment that
- * its promise resolves, and is durable after a later `flush` (or the `fua` of the write itself).
+ * A random-access store of blocks. Lengths are multiples of `blockBytes`. Calls may overlap; the
+ * result of overlapping calls on the same block is undefined, block by block. Every method only
+ * rejects with `BlockError`. Reads see the effect of a write, discard or zeroing as soon as its
+ * promise has resolved. It is durable after a later `flush` (or with `fua`, when the write
+ * resolves).
  */
 export interface BlockBackend {
   readonly blockBytes: BlockBytes;
   readonly blockCount: bigint;
   readonly isReadOnly: boolean;
   /**
-   * Tells this medium from all others: 1 to 36 characters of ASCII, the same each time that it is
-   * served. Initiators take two disks with the same one for two paths to one disk.
+   * Identifies this medium: 1 to 36 characters of ASCII, the same each time that it is served.
+   * Initiators take two disks with the same serial number for two paths to one disk.
    */
   readonly serial: string;
   /** Fills `into` with blocks from `lba` on. */
   read(lba: bigint, into: Uint8Array): Promise<void>;
-  /** Keeps `from`, which must not change until the promise resolves. */
+  /** Writes `from`, which must not change until the promise resolves. */
   write(lba: bigint, from: Uint8Array, options?: WriteOptions): Promise<void>;
-  /** What has been written, discarded and zeroed before this call is durable. */
+  /** Makes everything durable that was written, discarded or zeroed before this call. */
   flush(): Promise<void>;
-  /** The blocks read as zeroes, and take no space where the backend can help it. */
+  /** Makes the blocks read as zeroes, and frees their space if the backend can. */
   discard(lba: bigint, blocks: bigint): Promise<void>;
-  /** The blocks read as zeroes; space stays reserved where the backend can help it. */
+  /** Makes the blocks read as zeroes, and keeps their space reserved if the backend can. */
   writeZeroes(lba: bigint, blocks: bigint, options?: WriteOptions): Promise<void>;
-  /** The state of the blocks from `lba` on; mapped where it is not known. */
+  /** The state of the blocks from `lba` on; mapped if it is unknown. */
   extentAt(lba: bigint): Extent;
-  /** Flushes, unless read-only, and ends. A second call does nothing. */
+  /** Flushes, unless read-only, and closes. A second call does nothing. */
   close(): Promise<void>;
 }
 

@@ -1,15 +1,15 @@
-/** What a block backend throws, and nothing else; protocols have errors of their own for it. */
+/** The error of block backends, which throw nothing else; protocols map it to their own. */
 
 export type BlockFailure =
-  /** Blocks that are not there; the command is at fault. */
+  /** Blocks that do not exist; the command is at fault. */
   | 'out-of-range'
   /** The medium cannot be read at `lba`. */
   | 'medium-read'
-  /** The medium cannot be written at `lba`, or what was written cannot be made durable. */
+  /** The medium cannot be written at `lba`, or written data cannot be made durable. */
   | 'medium-write'
-  /** Nothing is left to put the blocks in: ENOSPC, EDQUOT, EFBIG. */
+  /** There is no space left for the blocks: ENOSPC, EDQUOT, EFBIG. */
   | 'no-space'
-  /** A write to what may not be written. */
+  /** A write to a read-only backend. */
   | 'read-only'
   /** The backend was closed, or lost its power. */
   | 'gone';
@@ -17,7 +17,7 @@ export type BlockFailure =
 export class BlockError extends Error {
   override readonly name = 'BlockError';
 
-  /** @param lba the first block that is concerned, where it is known */
+  /** @param lba the first block of the failure, if known */
   constructor(
     readonly failure: BlockFailure,
     message: string,

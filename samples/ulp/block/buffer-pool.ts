@@ -1,40 +1,41 @@
-/** Registered memory in chunks, lent to one command after the other. */
+/** Registered memory in chunks, which commands borrow one after the other. */
 import type { AbortFlag } from './abort.js';
 
-/** A chunk of the pool, the borrower's until `release`. */
+/** A chunk of the pool; it belongs to the borrower until `release`. */
 export interface Lease {
   readonly bytes: Uint8Array;
-  /** Where `bytes` begin in the memory of the pool. */
+  /** Offset of `bytes` in the memory of the pool. */
   readonly offset: number;
-  /** Gives the chunk back, once; a second call does nothing. */
+  /** Returns the chunk; a second call does nothing. */
   release(): void;
 }
 
 export interface BufferPoolOptions {
-  /** The memory that is lent; a data mover registers it once, as a whole. */
+  /** The memory of the pool; a data mover registers it once, as a whole. */
   readonly memory: Uint8Array;
   /** Bytes of a chunk: a multiple of 4096, at least 8192, at most the memory. */
   readonly chunkBytes: number;
-  /** Borrowers for each of whom a chunk is kept, within half of the memory. Default 1. */
+  /** Number of borrowers for whom a chunk is reserved, within half of the memory. Default 1. */
   readonly borrowers?: number;
 }
 
-/** Takes a chunk over. */
+/** Receives a chunk. */
 type Waiter = (lease: Lease) => void;
 
-/** What one borrower has and waits for. */
+/** The chunks that a borrower holds, and those it waits for. */
 interface Account {
   held: number;
   readonly waiters: Set<Waiter>;
 }
 
-/** Accounts that are kept though they are empty: making one costs more than a lease. */
+/** Empty accounts to keep: creating one costs more than a lease. */
 const IDLE_ACCOUNTS = 256;
 
 /**
- * Lends chunks. Its memory bounds what commands in progress hold. A borrower that holds a chunk
- * gets another one only if a chunk is left for each of the `borrowers` that hold none. Who waits
- * and holds least is first, so that a borrower that returns nothing stops itself alone.
+ * Lends chunks. Its memory limits what commands in progress can hold. A borrower that holds a chunk
+ * gets another one only if a chunk is left for each of the `borrowers` that hold none. Of those
+ * that wait, the one that holds least is served first: so a borrower that returns nothing only
+ * stops itself.
  */
 export class BufferPool {
   readonly memory: Uint8Array;
@@ -43,12 +44,14 @@ export class BufferPool {
   private readonly borrowers: number;
   private readonly free: number[];
   private readonly accounts = new Map<string, Account>();
-  /** Those with waiters, and of two that hold as much the one that was served last behind. */
+  /**
+   * Accounts with waiters. Of two that hold equally many chunks, the one served last comes later.
+   */
   private readonly waiting = new Set<Account>();
   /** Accounts that hold a chunk. */
   private holders = 0;
 
-  /** @throws RangeError for memory that holds no chunk, and for chunks of no whole pages */
+  /** @throws RangeError for memory smaller than a chunk, and for chunks that are not whole pages */
   constructor({ memory, chunkBytes, borrowers = 1 }: BufferPoolOptions) {
     if (!Number.isSafeInteger(chunkBytes) || chunkBytes < 8192 || chunkBytes % 4096 !== 0) {
       throw new RangeError(`A chunk is a multiple of 4096 bytes, at least 8192, not ${chunkBytes}`);
@@ -63,14 +66,14 @@ export class BufferPool {
     this.free = Array.from({ length: this.chunkCount }, (_, i) => i * chunkBytes);
   }
 
-  /** Chunks that are not lent. */
+  /** Number of free chunks. */
   get freeCount(): number {
     return this.free.length;
   }
 
   /**
-   * A chunk, if the borrower may have one now, and waits for none.
-   * @param borrower any name; what it holds is counted by it
+   * A chunk, if the borrower may have one now and waits for none.
+   * @param borrower any name; its chunks are counted under it
    */
   tryLease(borrower = ''): Lease | undefined {
     const account = this.accountOf(borrower);
@@ -78,9 +81,9 @@ export class BufferPool {
   }
 
   /**
-   * A chunk, as soon as the borrower may have one. What holds a chunk must not wait for another, or
-   * all may wait for each other: see `tryLease`.
-   * @throws the reason of the signal, if that is first
+   * A chunk, as soon as the borrower may have one. A holder of a chunk must not wait for another,
+   * or all may wait for each other: see `tryLease`.
+   * @throws the reason of the signal, if that fires first
    */
   async lease(signal: AbortFlag, borrower = ''): Promise<Lease> {
     signal.throwIfAborted();
@@ -125,7 +128,7 @@ export class BufferPool {
     };
   }
 
-  /** A chunk has come back. */
+  /** Passes returned chunks on. */
   private serve(): void {
     let least: Account | undefined;
     for (const account of this.waiting) {

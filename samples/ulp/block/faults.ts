@@ -1,4 +1,4 @@
-/** Any backend, going wrong by rules: for tests, and to see what a client makes of it. */
+/** A wrapper that makes any backend fail by rules, to test how clients react. */
 import type { BlockBackend, BlockBytes, Extent, WriteOptions } from './backend.js';
 import { BlockError, type BlockFailure } from './block-error.js';
 
@@ -6,22 +6,22 @@ export type BlockCall = 'read' | 'write' | 'flush' | 'discard' | 'writeZeroes';
 
 /** The first rule that applies to a call decides. */
 export interface BlockFault {
-  /** Calls that it applies to; all without it. */
+  /** Calls that it applies to; default: all. */
   readonly calls?: readonly BlockCall[];
-  /** Blocks that a call has to touch; any without it, and no flush with it. */
+  /** Blocks that a call must touch; default: any. With it, flushes are not affected. */
   readonly from?: bigint;
   readonly blocks?: bigint;
-  /** How the call fails; without it, it is only late. */
+  /** The failure of the call; without it, the call is only delayed. */
   readonly failure?: BlockFailure;
-  /** What the call waits for first: a timer of the caller's, so that time may be virtual. */
+  /** The delay before the call: a timer of the caller's, so that time may be virtual. */
   readonly delay?: () => Promise<void>;
-  /** How many calls it applies to; all without it. */
+  /** Number of calls that it applies to; default: all. */
   readonly times?: number;
 }
 
 export class FaultyBackend implements BlockBackend {
   private readonly used = new Map<BlockFault, number>();
-  /** May be changed at any time. */
+  /** Rules; they may be changed at any time. */
   faults: BlockFault[];
 
   constructor(
@@ -80,7 +80,7 @@ export class FaultyBackend implements BlockBackend {
     return this.below.close();
   }
 
-  /** What is no whole block the backend below refuses. */
+  /** Number of blocks; the backend below refuses a length that is no whole number of blocks. */
   private blocksOf({ length }: Uint8Array): bigint {
     return BigInt(Math.ceil(length / this.blockBytes));
   }

@@ -1,7 +1,7 @@
 /**
- * A disk image: a sparse file. A discard punches holes, so that the blocks of the file shrink; a
- * flush is fdatasync(2), which also makes the holes durable, and a write with FUA is a write and a
- * flush of its own.
+ * A disk image: a sparse file. A discard punches holes, so that the file takes fewer blocks. A
+ * flush is fdatasync(2), which also makes the holes durable. A write with FUA is a write followed
+ * by its own flush.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -18,34 +18,37 @@ import { BlockError, type BlockFailure } from './block-error.js';
 import { type FileAttributes, serialOf, systemAttributes } from './identity.js';
 import { RangeSet } from './range-set.js';
 
-/** What is written at once where no hole can be punched. */
+/** Zeroes to write if the file system cannot punch holes. */
 const ZEROES = new Uint8Array(1 << 20);
-/** Discarded ranges that are remembered; beyond that, holes are said to be mapped. */
+/** Number of discarded ranges to remember; beyond that, holes are reported as mapped. */
 const MOST_HOLES = 1 << 16;
 
 export interface FileBackendOptions {
   readonly path: string;
   /** Default 512. */
   readonly blockBytes?: number;
-  /** Makes the file, or makes it longer, with a hole. Without it the file has to be there. */
+  /** Creates the file, or extends it with a hole. Without it the file must exist. */
   readonly sizeBytes?: number;
   /** Default false. */
   readonly readOnly?: boolean;
-  /** Instead of the one of the system; `undefined` to write zeroes. */
+  /** Replaces the system's function; `undefined` to write zeroes. */
   readonly punchHole?: HolePuncher | undefined;
-  /** Instead of the one that is kept with the file. */
+  /** Replaces the serial number that is kept with the file. */
   readonly serial?: string;
-  /** Instead of those of the system; `undefined` to keep the serial number in a file. */
+  /** Replaces the system's attributes; `undefined` to keep the serial number in a file. */
   readonly attributes?: FileAttributes | undefined;
-  /** Told of a copy, which gets a serial number of its own, and of one that cannot be kept. */
+  /**
+   * Receives a sentence about a copy, which gets a new serial number, and about one that cannot be
+   * kept.
+   */
   readonly onNote?: (note: string) => void;
 }
 
 export class FileBackend implements BlockBackend {
-  /** Blocks known to take no space. */
+  /** Blocks that are known to take no space. */
   private readonly holes = new RangeSet();
   private closing: Promise<void> | undefined;
-  /** A flush has failed: the system may have dropped what it could not write. */
+  /** Set after a failed flush: the system may have dropped data that it could not write. */
   private lost: BlockError | undefined;
 
   private constructor(
@@ -59,9 +62,9 @@ export class FileBackend implements BlockBackend {
   ) {}
 
   /**
-   * @throws RangeError as `geometryOf`, and for a `sizeBytes` below what the file has
-   * @throws the system's error for a file that cannot be opened or made longer
-   * @throws Error for a serial number that cannot be read
+   * @throws RangeError as `geometryOf`, and for a `sizeBytes` smaller than the file
+   * @throws the system's error if the file cannot be opened or extended
+   * @throws Error if the serial number cannot be read
    */
   static async open(options: FileBackendOptions): Promise<FileBackend> {
     const { path, blockBytes = 512, sizeBytes, readOnly = false, onNote = () => {} } = options;
@@ -105,7 +108,7 @@ export class FileBackend implements BlockBackend {
     if (fua) await this.flush();
   }
 
-  /** A flush that has failed fails for ever: no later one can tell what was lost meanwhile. */
+  /** Flushes. After one failure it fails for ever: no later flush can tell what was lost. */
   async flush(): Promise<void> {
     if (this.isReadOnly) return;
     if (this.lost !== undefined) throw this.lost;
@@ -161,7 +164,7 @@ export class FileBackend implements BlockBackend {
     if (this.isReadOnly) throw new BlockError('read-only', `${this.path} is read-only`, lba);
   }
 
-  /** False where the file system has no holes; that is then remembered. */
+  /** Punches a hole; false if the file system has none, which is then remembered. */
   private async tryPunch(offset: number, bytes: number): Promise<boolean> {
     if (this.punchHole === undefined) return false;
     try {
@@ -186,7 +189,7 @@ export class FileBackend implements BlockBackend {
     }
   }
 
-  /** What the system refuses becomes what it means for blocks. */
+  /** Runs `work`, and converts an error of the system to a failure of blocks. */
   private async attempt(
     otherwise: BlockFailure,
     lba: bigint | undefined,
@@ -219,12 +222,14 @@ function isUnsupported(error: unknown): boolean {
 
 // Holes in files: fallocate(2) with FALLOC_FL_PUNCH_HOLE, which Node does not have.
 
-/** Bytes of a file read as zeroes; whole blocks of the file system then take no space. */
+/**
+ * Makes bytes of a file read as zeroes, and frees the whole blocks of the file system among them.
+ */
 type HolePuncher = (fd: number, offset: number, bytes: number) => Promise<void>;
 
 /**
- * That of fs-native-extensions, which is an optional dependency: without an addon for this system
- * there is none, and discarded blocks are zeroes that take space.
+ * The hole puncher of fs-native-extensions, which is an optional dependency. Without it, or without
+ * its addon for this system, discarded blocks are zeroes that take space.
  */
 async function systemPuncher(): Promise<HolePuncher | undefined> {
   try {

@@ -1,13 +1,13 @@
 /**
  * The serial number of a disk image. It is kept with the image: in an extended attribute, or in a
- * sidecar file where attributes cannot be written. Initiators take two disks with one serial number
- * for two paths to one disk, so a copy must not keep the number of its original.
+ * sidecar file if attributes cannot be written. Initiators take two disks with the same serial
+ * number for two paths to one disk, so a copy must get a new one.
  */
 import { type FileHandle, readFile, realpath, writeFile } from 'node:fs/promises';
 
-/** Extended attributes of an open file, which Node does not have. */
+/** Extended attributes of an open file, which Node does not offer. */
 export interface FileAttributes {
-  /** `null` without such an attribute. */
+  /** `null` if there is no such attribute. */
   get(fd: number, name: string): Promise<Uint8Array | null>;
   set(fd: number, name: string, value: Uint8Array): Promise<void>;
 }
@@ -16,19 +16,19 @@ export interface ImageParts {
   readonly path: string;
   readonly file: FileHandle;
   readonly attributes: FileAttributes | undefined;
-  /** Told of a copy, and of a number that cannot be kept: one sentence each. */
+  /** Receives a sentence about a copy, and about a number that cannot be kept. */
   readonly onNote: (note: string) => void;
 }
 
-/** Somewhere that a record can be kept. */
+/** A place for the record. */
 interface Place {
   readonly name: string;
-  /** Undefined where there is no record. */
+  /** Undefined if there is no record. */
   read(): Promise<string | undefined>;
   write(record: string): Promise<void>;
 }
 
-/** A copy has the record of its original, but another device or inode. */
+/** The identity of the file: a copy has the same record, but another device or inode. */
 interface IdentityRecord {
   readonly serial: string;
   readonly device: string;
@@ -43,7 +43,7 @@ export function newSerial(): string {
   return crypto.randomUUID().replaceAll('-', '');
 }
 
-/** Those of fs-native-extensions, an optional dependency. */
+/** The attributes of fs-native-extensions, an optional dependency. */
 export async function systemAttributes(): Promise<FileAttributes | undefined> {
   try {
     const { getAttr: get, setAttr: set } = await import('fs-native-extensions');
@@ -53,10 +53,7 @@ export async function systemAttributes(): Promise<FileAttributes | undefined> {
   }
 }
 
-/**
- * The number that the image has, or a new one.
- * @throws Error for a record that cannot be read
- */
+/** The serial number of the image, or a new one. @throws Error if the record cannot be read */
 export async function serialOf({ path, file, attributes, onNote }: ImageParts): Promise<string> {
   const { dev, ino } = await file.stat({ bigint: true });
   const [device, inode] = [String(dev), String(ino)];
@@ -79,7 +76,7 @@ export async function serialOf({ path, file, attributes, onNote }: ImageParts): 
   return serial;
 }
 
-/** In the first place that takes it. @returns why none did */
+/** Stores the record in the first place that accepts it. @returns the reason that none did */
 async function keep(places: readonly Place[], record: string): Promise<string | undefined> {
   let refusal = '';
   for (const place of places) {

@@ -1,4 +1,4 @@
-/** Blocks in memory, which is taken when they are first written. */
+/** Blocks in memory, which is allocated when they are first written. */
 import {
   type BlockBackend,
   type BlockBytes,
@@ -10,11 +10,11 @@ import {
 import { BlockError } from './block-error.js';
 import { newSerial } from './identity.js';
 
-/** Bytes that are taken, and given back, at once. */
+/** Unit of allocation, in bytes. */
 const PIECE_BYTES = 1 << 16;
 
 export interface MemoryBackendOptions {
-  /** Size of the disk; what is no whole block is left off. */
+  /** Size of the disk; rounded down to whole blocks. */
   readonly sizeBytes: number;
   /** Default 512. */
   readonly blockBytes?: number;
@@ -22,7 +22,7 @@ export interface MemoryBackendOptions {
   readonly serial?: string;
 }
 
-/** A disk that is gone when the process ends; flush has nothing to do. */
+/** A disk that is lost when the process exits; flush does nothing. */
 export class MemoryBackend implements BlockBackend {
   readonly blockBytes: BlockBytes;
   readonly blockCount: bigint;
@@ -40,7 +40,7 @@ export class MemoryBackend implements BlockBackend {
     ));
   }
 
-  /** Bytes of memory that are taken. */
+  /** Bytes of allocated memory. */
   get allocatedBytes(): number {
     return this.pieces.size * PIECE_BYTES;
   }
@@ -77,7 +77,7 @@ export class MemoryBackend implements BlockBackend {
     });
   }
 
-  /** As `discard`: memory that is needed again is there again, or nothing is. */
+  /** Like `discard`: memory is allocated again when it is needed, or that write fails. */
   writeZeroes(lba: bigint, blocks: bigint): Promise<void> {
     return this.discard(lba, blocks);
   }
@@ -111,7 +111,10 @@ export class MemoryBackend implements BlockBackend {
     return made;
   }
 
-  /** Calls with the number of a piece, where in it, where in the transfer, and for how long. */
+  /**
+   * Calls `visit` with the index of a piece, the offset in it, the offset in the transfer, and the
+   * length.
+   */
   private eachPiece(
     offset: number,
     bytes: number,

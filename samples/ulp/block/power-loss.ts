@@ -1,7 +1,6 @@
 /**
- * A disk in memory with a volatile write cache, which power may be taken from: what had not been
- * made durable by a flush or by FUA is then there, not there or torn, block by block, in any order,
- * as a seed has it.
+ * A disk in memory with a volatile write cache. On a power loss, each block that neither a flush
+ * nor FUA has made durable is kept, lost or torn, in any order, chosen by a seed.
  */
 import { leaveUnhandled } from 'dapl/spi';
 import {
@@ -16,22 +15,24 @@ import {
 import { BlockError } from './block-error.js';
 import { MemoryBackend, type MemoryBackendOptions } from './memory-backend.js';
 
-/** Mistakes that a test plants to see that it finds them. */
+/** Bugs that a test plants to check that it finds them. */
 export type PlantedBug =
   | 'fua is ignored'
   | 'flush forgets the last write'
-  /** It is done before the next call. */
+  /** It is performed before the next call. */
   | 'flush is acknowledged early';
 
 export interface PowerLossOptions extends MemoryBackendOptions {
-  /** Below 1, from 0 on: decides what becomes of each block that was not durable. */
+  /** Returns 0 up to 1, 1 excluded: decides the fate of each block that was not durable. */
   readonly random: () => number;
   /**
-   * Bytes of a block that are written as a whole: the block itself without it. Smaller ones tear
+   * Bytes of a block that are written atomically; default: the whole block. Smaller values tear
    * blocks, which drives promise not to do.
    */
   readonly atomicBytes?: number;
-  /** Power goes at this step, counted from 1: each block that is written or settled is one. */
+  /**
+   * The power fails at this step, counted from 1: each block that is written or settled is a step.
+   */
   readonly lostAtStep?: number;
   readonly plantedBug?: PlantedBug;
 }
@@ -46,7 +47,7 @@ export class PowerLossBackend implements BlockBackend {
   private volatile = new Map<bigint, Uint8Array[]>();
   private isPowered = true;
   private steps = 0;
-  /** Of a flush that was acknowledged early. */
+  /** Blocks of a flush that was acknowledged early. */
   private owed: readonly bigint[] = [];
 
   constructor(private readonly options: PowerLossOptions) {
@@ -58,12 +59,12 @@ export class PowerLossBackend implements BlockBackend {
     this.serial = this.durable.serial;
   }
 
-  /** Blocks that a loss of power may change. */
+  /** Number of blocks that a power loss may change. */
   get volatileBlocks(): number {
     return this.volatile.size;
   }
 
-  /** Steps so far: crash points, each of which `lostAtStep` may name. */
+  /** Number of steps so far: each is a crash point for `lostAtStep`. */
   get stepCount(): number {
     return this.steps;
   }
@@ -120,7 +121,7 @@ export class PowerLossBackend implements BlockBackend {
     this.isPowered = false;
   }
 
-  /** Every call from now on fails, and those in progress do, until `restorePower`. */
+  /** Cuts the power: all calls fail, including those in progress, until `restorePower`. */
   losePower(): void {
     this.isPowered = false;
     const lost = this.volatile;
@@ -161,12 +162,12 @@ export class PowerLossBackend implements BlockBackend {
     }
   }
 
-  /** Memory answers at once: no call of another finds blocks that are half settled. */
+  /** Stores a block. Memory answers at once: no other call finds blocks that are half settled. */
   private store(lba: bigint, block: Uint8Array): void {
     leaveUnhandled(this.durable.write(lba, block));
   }
 
-  /** Each part that is written as a whole gets one of the versions, or stays as it was. */
+  /** Gives each atomic part of a block one of the versions, or keeps the durable one. */
   private settleByChance(lba: bigint, versions: readonly Uint8Array[]): void {
     const { random, atomicBytes = this.blockBytes } = this.options;
     const block = new Uint8Array(this.blockBytes);

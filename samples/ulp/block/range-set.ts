@@ -1,4 +1,4 @@
-/** A set of block numbers, kept as ranges: of the blocks that a backend knows to take no space. */
+/** A set of block numbers, kept as ranges, for blocks that take no space in a backend. */
 
 /** Blocks from `first` up to, not including, `end`. */
 interface Range {
@@ -10,7 +10,7 @@ export class RangeSet {
   /** Ascending; neither overlapping nor touching. */
   private ranges: Range[] = [];
 
-  /** Ranges that are kept apart, for bounds of memory. */
+  /** Number of separate ranges, to limit memory. */
   get rangeCount(): number {
     return this.ranges.length;
   }
@@ -42,7 +42,10 @@ export class RangeSet {
     if (to > from) this.ranges.splice(from, to - from, ...left);
   }
 
-  /** Whether the block is in the set, and for how many blocks that is so: at most up to `end`. */
+  /**
+   * True if the block is in the set, and the number of blocks for which that holds: at most up to
+   * `end`.
+   */
   runAt(at: bigint, end: bigint): { readonly isIn: boolean; readonly blocks: bigint } {
     const next = this.ranges[this.firstThatIsNot((range) => range.end <= at)];
     const isIn = next !== undefined && next.first <= at;
@@ -50,7 +53,7 @@ export class RangeSet {
     return { isIn, blocks: (until < end ? until : end) - at };
   }
 
-  /** By bisection. */
+  /** Index of the first range that is not before, by bisection. */
   private firstThatIsNot(isBefore: (range: Range) => boolean): number {
     let low = 0;
     let high = this.ranges.length;

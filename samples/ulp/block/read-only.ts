@@ -1,4 +1,4 @@
-/** Any backend, without writes. */
+/** A wrapper that makes any backend read-only. */
 import type { BlockBackend, BlockBytes, Extent } from './backend.js';
 import { BlockError } from './block-error.js';
 

@@ -18,9 +18,9 @@ export interface Transfer {
   readonly bytes: number;
   /** Parts are multiples of it, but for the last one: a block. Default 1. */
   readonly unitBytes?: number;
-  /** Whether half of each chunk is kept for the works' own use. Default false. */
+  /** True to keep half of each chunk for the work itself. Default false. */
   readonly scratch?: boolean;
-  /** Who holds the chunks: see `BufferPool`. Default: all transfers are of one borrower. */
+  /** The borrower of the chunks: see `BufferPool`. Default: one borrower for all transfers. */
   readonly borrower?: string;
   /** Ends the waiting for a chunk; no work begins any more. */
   readonly signal: AbortFlag;
@@ -68,7 +68,7 @@ export async function inChunks(
   await last;
 }
 
-/** What most commands are: with nothing to overlap there is less to keep. */
+/** The common case of one chunk: there is nothing to overlap, so less state is needed. */
 async function inOneChunk(
   { pool, bytes, scratch = false, borrower, signal }: Transfer,
   partBytes: number,
