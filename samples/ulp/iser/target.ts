@@ -1,6 +1,6 @@
 /**
- * A disk for other machines: block backends as the logical units of an iSCSI target, over iSER and
- * over TCP.
+ * Serves disks to other machines: block backends as the logical units of an iSCSI target, over iSER
+ * and over TCP.
  */
 import { randomBytes } from 'node:crypto';
 import type { Ia } from 'dapl';
@@ -19,7 +19,7 @@ import {
 } from './session/target-side/index.js';
 import { checkName, MIN_CHAP_SECRET_BYTES } from './wire/index.js';
 
-/** A name and a secret, as text. */
+/** A name and a secret, in text. */
 export interface ChapAccount {
   readonly name: string;
   /** At least 12 bytes of UTF-8. */
@@ -27,38 +27,38 @@ export interface ChapAccount {
 }
 
 export interface IscsiTargetOptions {
-  /** What initiators ask for: an `iqn.`, `eui.` or `naa.` name. */
+  /** The target's name for initiators: an `iqn.`, `eui.` or `naa.` name. */
   readonly name: string;
-  /** For people; at most 255 bytes. */
+  /** A readable name; at most 255 bytes. */
   readonly alias?: string;
-  /** Disks by LUN, 0 to 16383: the target's until it is closed, and not closed by it. */
+  /** Disks by LUN, 0 to 16383. The target uses them until it is closed, but does not close them. */
   readonly luns: ReadonlyMap<number, BlockBackend>;
-  /** What an initiator must prove (CHAP). Default: every initiator is welcome. */
+  /** Credentials that an initiator must prove (CHAP). Default: all initiators are admitted. */
   readonly chap?: ChapAccount;
-  /** What the target proves to an initiator that asks it to. */
+  /** Credentials that the target proves to an initiator on request. */
   readonly mutualChap?: ChapAccount;
-  /** Commands of a session that may be under way: 1 to 1024, default 64. */
+  /** Commands of a session in flight: 1 to 1024, default 64. */
   readonly commandDepth?: number;
   /** Sessions at a time: 1 to 65535, default 64. */
   readonly maxSessions?: number;
-  /** Bytes of data that may be under way: a multiple of 128 KiB, default 16 MiB. */
+  /** Bytes of data in flight: a multiple of 128 KiB, default 16 MiB. */
   readonly memoryBytes?: number;
-  /** A command may bring its data along. Default true. */
+  /** True if a command may include data. Default true. */
   readonly immediateData?: boolean;
-  /** An initiator that is silent so many milliseconds is asked; 0 never asks. Default 15000. */
+  /** Silence after which an initiator is probed, in milliseconds; 0 for never. Default 15000. */
   readonly keepAliveMs?: number;
   /**
-   * An initiator that makes no progress with a transfer for so many milliseconds loses its session:
-   * 100 to 3600000, default 3000.
+   * Time without progress in a transfer after which the initiator loses its session: 100 to 3600000
+   * ms, default 3000.
    */
   readonly transferTimeoutMs?: number;
-  /** What happens to sessions, in sentences for people. */
+  /** Receives sentences about sessions, for people. */
   readonly onNote?: (note: string) => void;
-  /** Timers, for programs with a time of their own. */
+  /** Timers, for programs with virtual time. */
   readonly alarm?: SetAlarm;
 }
 
-/** Where a target listens. */
+/** An address that a target listens on. */
 export interface Portal {
   /** `address:port`, an IPv6 address in brackets. */
   readonly name: string;
@@ -93,7 +93,7 @@ export class IscsiTarget {
   private readonly portals = new Set<IserPortal | TcpPortal>();
   private closing: Promise<void> | undefined = undefined;
 
-  /** @throws RangeError, WireError for names, secrets and numbers that cannot be */
+  /** @throws RangeError, WireError for invalid names, secrets and numbers */
   constructor(options: IscsiTargetOptions) {
     const { name, alias, chap, mutualChap, luns, alarm = processAlarm } = options;
     const { immediateData = true, onNote = () => undefined } = options;
@@ -121,15 +121,15 @@ export class IscsiTarget {
     });
   }
 
-  /** Sessions that have logged in. */
+  /** Number of sessions that are logged in. */
   get sessionCount(): number {
     return this.node.sessionCount;
   }
 
   /**
    * Listens for iSER initiators on an adapter, which is not closed with the target.
-   * @param port of rdma_cm's TCP port space, 1 to 65535
-   * @throws DatError DAT_CONN_QUAL_IN_USE; what creating memory and dispatchers gives
+   * @param port in rdma_cm's TCP port space, 1 to 65535
+   * @throws DatError DAT_CONN_QUAL_IN_USE; errors of creating memory and dispatchers
    */
   listenIser(ia: Ia, port: number = ISCSI_PORT): Portal {
     this.checkOpen();
@@ -144,8 +144,8 @@ export class IscsiTarget {
 
   /**
    * Listens for iSCSI initiators over TCP.
-   * @param port 0 for one of the system's choice, which the portal's name tells
-   * @throws the system's error for an address that cannot be listened on
+   * @param port 0 for any free port, which the portal's name contains
+   * @throws the system's error if it cannot listen on the address
    */
   async listenTcp(address: string, port: number = ISCSI_PORT): Promise<Portal> {
     this.checkOpen();
@@ -155,10 +155,10 @@ export class IscsiTarget {
   }
 
   /**
-   * Asks every initiator to log out (an asynchronous message), ends what has not logged out in
-   * time. Resolves when nothing is under way; again, with the first. Backends are flushed by their
-   * own `close`.
-   * @param timeoutSeconds 0 to 65535: 0 ends all sessions at once, also those asked before
+   * Asks every initiator to log out (an asynchronous message), and ends sessions that have not done
+   * so in time. Resolves when no command is in flight; a second call returns the same promise.
+   * Backends are flushed by their own `close`.
+   * @param timeoutSeconds 0 to 65535: 0 ends all sessions immediately, including those asked before
    */
   close(timeoutSeconds = 10): Promise<void> {
     if (this.closing !== undefined && timeoutSeconds === 0) this.node.drop();
@@ -226,7 +226,7 @@ function authenticationOf(
   };
 }
 
-/** What the target wants of each key; what is not here is what the RFC has when it is unspoken. */
+/** Values that the target wants, by key; other keys have the default of the RFC. */
 function wishesOf(immediateData: boolean): { readonly rdma: Wishes; readonly tcp: Wishes } {
   const both: Wishes = {
     MaxConnections: '1',
@@ -252,7 +252,7 @@ function wishesOf(immediateData: boolean): { readonly rdma: Wishes; readonly tcp
   };
 }
 
-/** The device server, whose commands have the memory of this target. */
+/** The device server, whose commands use the memory of this target. */
 function deviceOf(
   name: string,
   luns: IscsiTargetOptions['luns'],
@@ -268,7 +268,10 @@ function deviceOf(
 
 const PRODUCT = { vendor: 'DAPL', product: 'ISCSI DISK', revision: '0001' } as const;
 
-/** Multipath makes one disk of two with the same serial number, and writes to both by turns. */
+/**
+ * Rejects disks with the same serial number: multipath would make one disk of them, and write to
+ * both in turn.
+ */
 function checkSerials(luns: IscsiTargetOptions['luns']): void {
   const known = new Map<string, number>();
   for (const [lun, { serial }] of luns) {

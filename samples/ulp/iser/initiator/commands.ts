@@ -1,4 +1,4 @@
-/** Commands of a disk, ready to be sent, and what is said of them when they fail. */
+/** Commands of a disk, ready to be sent, and the texts of their errors. */
 import type { Command, Answer } from './reconnecting-session.js';
 import { IscsiError } from '../session/initiator/index.js';
 import {

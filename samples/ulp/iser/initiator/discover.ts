@@ -1,4 +1,4 @@
-/** Which targets a portal has, and which disks a target has. */
+/** Lists the targets of a portal, and the disks of a target. */
 import { type DiscoveredTarget, readTargets } from '../session/initiator/index.js';
 import { readLuns } from '../wire/index.js';
 import * as commands from './commands.js';
@@ -38,7 +38,7 @@ export function discover(options: PortalOptions): Promise<DiscoveredTarget[]> {
   );
 }
 
-/** The LUNs of a target. @throws IscsiError, as a rejection */
+/** Lists the LUNs of a target. @throws IscsiError, as a rejection */
 export function listLuns(options: PortalOptions & { target: string }): Promise<number[]> {
   return during(options, options.target, async (keeper) => {
     const dataIn = new Uint8Array(LUN_LIST_BYTES);

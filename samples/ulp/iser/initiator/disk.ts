@@ -20,12 +20,12 @@ export interface OpenDiskOptions extends PortalOptions {
   readonly target: string;
   /** 0 to 16383, default 0. */
   readonly lun?: number;
-  /** A command that is not answered for so long is aborted. Default 30000; Infinity never. */
+  /** Time after which an unanswered command is aborted. Default 30000; Infinity for never. */
   readonly commandTimeoutMs?: number;
 }
 
 export interface IoOptions {
-  /** Aborts the command: it may have been done, in part. */
+  /** Aborts the command; it may have been executed, in part. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface DiskWriteOptions extends IoOptions {
   readonly fua?: boolean;
 }
 
-/** What the disk says of itself. */
+/** The disk's description of itself. */
 export interface DiskDescription {
   readonly vendor: string;
   readonly product: string;
@@ -42,25 +42,25 @@ export interface DiskDescription {
   readonly blockBytes: number;
   readonly blockCount: bigint;
   readonly isReadOnly: boolean;
-  /** A write may ask for force unit access; else a flush follows it. */
+  /** True if writes support force unit access; otherwise a flush follows. */
   readonly hasFua: boolean;
-  /** Blocks may be unmapped. */
+  /** True if blocks can be unmapped. */
   readonly isThin: boolean;
   /** Bytes of the longest transfer of one command. */
   readonly maxTransferBytes: number;
-  /** Blocks of the longest UNMAP and COMPARE AND WRITE; 0 where there is none. */
+  /** Blocks of the longest UNMAP and COMPARE AND WRITE; 0 if it is not supported. */
   readonly maxUnmapBlocks: number;
   readonly maxCompareBlocks: number;
 }
 
-/** One command moves so much where the disk states no limit. */
+/** Bytes of one command if the disk states no limit. */
 const MAX_TRANSFER_BYTES = 1 << 20;
 const BLOCK_LIMITS_PAGE = 0xb0;
 const SUPPORTED_PAGES = 0x00;
 
 /**
- * Opens a disk: session, login, and what the disk says of itself.
- * @throws IscsiError, as a rejection; DatError where no adapter can be opened
+ * Opens a disk: connects, logs in, and reads the disk's description.
+ * @throws IscsiError, as a rejection; DatError if no adapter can be opened
  */
 export async function openDisk(options: OpenDiskOptions): Promise<Disk> {
   const { target, lun = 0, commandTimeoutMs: timeoutMs = 30_000, signal } = options;
@@ -116,14 +116,14 @@ export class Disk {
     this.isReadOnly = description.isReadOnly;
   }
 
-  /** Bytes of the whole disk. */
+  /** Size of the whole disk in bytes. */
   get capacity(): bigint {
     return this.blockCount * BigInt(this.blockBytes);
   }
 
   /**
-   * Memory of this size: its bytes are moved without a copy on this side. It is the disk's: `close`
-   * ends it.
+   * Allocates memory that is transferred without a copy on this side. It belongs to the disk:
+   * `close` frees it.
    */
   allocate(lengthBytes: number): Uint8Array {
     return this.keeper.allocate(integer('lengthBytes', lengthBytes, 1, 2 ** 32 - 1));
@@ -132,7 +132,7 @@ export class Disk {
   /**
    * Fills memory with blocks.
    * @param lba of the first block
-   * @param into a multiple of `blockBytes`; what it holds after an error is undefined
+   * @param into a multiple of `blockBytes`; undefined content after an error
    * @throws IscsiError, as a rejection
    */
   read(lba: bigint | number, into: Uint8Array, { signal }: IoOptions = {}): Promise<void> {
@@ -144,7 +144,7 @@ export class Disk {
 
   /**
    * Writes blocks; durable after `flush`, or with `fua`.
-   * @param from a multiple of `blockBytes`, which must stay as it is until the promise settles
+   * @param from a multiple of `blockBytes`, which must not change until the promise settles
    * @throws IscsiError, as a rejection
    */
   write(
@@ -160,14 +160,16 @@ export class Disk {
     return fua && !isForced ? written.then(() => this.flush({ signal })) : written;
   }
 
-  /** What was written before this call is durable. @throws IscsiError, as a rejection */
+  /**
+   * Makes everything durable that was written before this call. @throws IscsiError, as a rejection
+   */
   async flush({ signal }: IoOptions = {}): Promise<void> {
     await this.run(commands.flush(this.lun, { signal, timeoutMs: this.timeoutMs }));
   }
 
   /**
-   * The disk may forget the blocks.
-   * @throws IscsiError, as a rejection; ISCSI_INVALID_PARAMETER where it cannot
+   * Allows the disk to forget the blocks. @throws IscsiError, as a rejection;
+   * ISCSI_INVALID_PARAMETER if the disk does not support it
    */
   async unmap(lba: bigint | number, blocks: bigint, { signal }: IoOptions = {}): Promise<void> {
     const { maxUnmapBlocks } = this.description;
@@ -182,10 +184,10 @@ export class Disk {
   }
 
   /**
-   * Writes blocks if they are what is expected, in one step.
-   * @returns false where they are not
-   * @throws IscsiError, as a rejection: ISCSI_OUTCOME_UNKNOWN where the session was lost before the
-   * answer, because it is not sent twice
+   * Writes blocks if they have the expected content, atomically.
+   * @returns false if they have not
+   * @throws IscsiError, as a rejection: ISCSI_OUTCOME_UNKNOWN if the session was lost before the
+   * answer, because the command is not sent twice
    */
   async compareAndWrite(
     lba: bigint | number,
@@ -213,12 +215,12 @@ export class Disk {
     }
   }
 
-  /** Ends all commands of all initiators on this disk. @throws IscsiError, as a rejection */
+  /** Aborts all commands of all initiators on this disk. @throws IscsiError, as a rejection */
   reset(): Promise<void> {
     return this.keeper.manage(TASK_FUNCTION.LOGICAL_UNIT_RESET, this.lun);
   }
 
-  /** Waits for what is under way, logs out and ends; again, with the first. */
+  /** Waits for commands in flight, logs out and closes. A second call returns the same promise. */
   close(): Promise<void> {
     this.closing ??= this.keeper.close().then(() => this.free());
     return this.closing;
@@ -228,7 +230,7 @@ export class Disk {
     await this.close();
   }
 
-  /** One command for each part that one can move; all of them at a time. */
+  /** Splits a transfer into commands, and sends them all at a time. */
   private async transfer(
     lba: bigint | number,
     bytes: Uint8Array,
@@ -274,7 +276,7 @@ export class Disk {
   }
 }
 
-/** Waits for all, so that no memory is in use any more when the first error is told. */
+/** Waits for all parts, so that no memory is in use when the first error is thrown. */
 async function allSettled(parts: readonly Promise<void>[]): Promise<void> {
   const results = await Promise.allSettled(parts);
   for (const result of results) if (result.status === 'rejected') throw result.reason;

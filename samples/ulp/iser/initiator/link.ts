@@ -1,4 +1,4 @@
-/** One session with its connection, from the request for a connection to the end of both. */
+/** One session with its connection, from the connection request to the end of both. */
 import type { InitiatorMover, MakeMover, Portal } from '../mover/initiator/index.js';
 import {
   InitiatorSession,
@@ -13,9 +13,9 @@ import type { Timing } from './timing.js';
 
 export interface LinkHost {
   onUp(parameters: SessionParameters): void;
-  /** The target wants the end of the session, in so many milliseconds. */
+  /** The target asks for the end of the session within this time. */
   onLogoutAsked(withinMs: number): void;
-  /** Commands that were under way have been told before. */
+  /** The session has ended. Commands in flight were reported before. */
   onEnd(error: IscsiError): void;
 }
 
@@ -34,7 +34,7 @@ export class Link {
   private cancel: (() => void) | undefined;
   private armedMs = Infinity;
 
-  /** @throws what the mover throws where no connection can be asked for */
+  /** @throws errors of the mover if no connection can be requested */
   constructor(
     private readonly options: LinkOptions,
     host: LinkHost,
@@ -79,7 +79,7 @@ export class Link {
     return task;
   }
 
-  /** Looks at the time when the session wants it; what comes meanwhile only makes that later. */
+  /** Sets the timer for the session's next deadline. Received data can only postpone it. */
   arm(): void {
     this.disarm();
     const { timing } = this.options;

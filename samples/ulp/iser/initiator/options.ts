@@ -1,4 +1,4 @@
-/** What a target is reached by, and the connections that follow from it. */
+/** Options for reaching a target, and the connections made from them. */
 import { randomBytes, randomInt } from 'node:crypto';
 import { hostname } from 'node:os';
 import { DatError, type Ia, localAddressToward, openIa } from 'dapl';
@@ -31,7 +31,7 @@ export interface ChapSecrets {
   readonly name: string;
   /** Text, or bytes: 12 to 255 of them. */
   readonly secret: string | Uint8Array;
-  /** What the target has to prove itself with; without it, it does not have to. */
+  /** Credentials that the target must prove; without them it need not authenticate. */
   readonly target?: { readonly name: string; readonly secret: string | Uint8Array };
 }
 
@@ -42,39 +42,41 @@ export interface PortalOptions {
   readonly port?: number;
   /** Default `iser`. */
   readonly transport?: TransportName;
-  /** Over iSER: an open adapter; default one of softroce, on the address that leads there. */
+  /**
+   * An open adapter for iSER; default: one of softroce, on the address with a route to the target.
+   */
   readonly ia?: Ia;
-  /** Over iSER without `ia`: the own address; default the one that leads to the target. */
+  /** Local address for iSER without `ia`; default: by route to the target. */
   readonly localAddress?: string;
-  /** Default `iqn.2026-01.io.dapl:` and the name of this machine. */
+  /** Default: `iqn.2026-01.io.dapl:` and the name of this machine. */
   readonly initiatorName?: string;
   readonly chap?: ChapSecrets;
-  /** Ends the opening. */
+  /** Aborts the opening. */
   readonly signal?: AbortSignal;
-  /** What the first and the last login, NOP and others may take. */
+  /** Timeouts of logins, NOPs and other requests. */
   readonly times?: Partial<SessionTimes>;
-  /** What is offered at login in place of the defaults of the transport. */
+  /** Values to offer at login in place of the transport's defaults. */
   readonly wishes?: Partial<Wishes>;
-  /** Commands under way at a time, 1 to 1024; more wait. Default 128. */
+  /** Commands in flight, 1 to 1024; more wait. Default 128. */
   readonly queueDepth?: number;
-  /** How a lost session is made anew; `attempts: 0` never. */
+  /** Backoff for logging in again after a lost session; `attempts: 0` for never. */
   readonly reconnect?: Backoff;
-  /** Told when a session is lost, and when there is one again. */
+  /** Receives a sentence when a session is lost, and when there is one again. */
   readonly notice?: (what: string) => void;
-  /** Clock, timers and chance; default those of this process. */
+  /** Clock, timers and randomness; default: those of this process. */
   readonly timing?: Timing;
 }
 
-/** What a keeper is made of, and what has to go with it. */
+/** The options of a SessionKeeper, and the resources to free after it. */
 export interface Opened {
   readonly options: KeeperOptions;
   /** Bytes that one command moves at most. */
   readonly maxTransferBytes: number;
-  /** Adapter and memory, unless they are the caller's. */
+  /** Frees adapter and memory, unless they are the caller's. */
   readonly free: () => Promise<void>;
 }
 
-/** @throws IscsiError ISCSI_INVALID_PARAMETER; DatError where no adapter can be opened */
+/** @throws IscsiError ISCSI_INVALID_PARAMETER; DatError if no adapter can be opened */
 export async function prepare(
   given: PortalOptions,
   type: SessionType,
@@ -158,12 +160,12 @@ async function overIser(
   };
 }
 
-/** Attempts at an own address of loopback that no other program has. */
+/** Attempts to find a loopback address that no other program uses. */
 const LOOPBACK_ATTEMPTS = 8;
 
 /**
- * An address of softroce belongs to one program, so towards loopback one of those that are free is
- * taken, near the target's own.
+ * Opens an adapter. An address of softroce belongs to one program, so towards loopback a free
+ * address near the target's is used.
  */
 async function openAdapter(address: string, localAddress: string | undefined): Promise<Ia> {
   const open = (local: string): Promise<Ia> => openIa(softroce({ addresses: [local] }));
@@ -180,7 +182,10 @@ async function openAdapter(address: string, localAddress: string | undefined): P
   }
 }
 
-/** Type "random" of RFC 7143, 11.12.5: so that sessions of this machine do not end each other. */
+/**
+ * An ISID of type "random" (RFC 7143, 11.12.5), so that sessions of this machine do not replace
+ * each other.
+ */
 function isidOf(): Uint8Array {
   const isid = new Uint8Array(randomBytes(6));
   isid[0] = 0x80;

@@ -1,6 +1,6 @@
 /**
- * Keeps a session with a target: makes it anew when it is lost, and sends again what was not
- * answered and may be sent twice. What becomes of a command is a table: session/initiator/retry.ts.
+ * Keeps a session with a target: logs in again when it is lost, and repeats unanswered commands
+ * that may be sent twice. The table in session/initiator/retry.ts decides on each command.
  */
 import {
   type Backoff,
@@ -18,9 +18,9 @@ import {
 import { LOGIN_STATUS_CLASS, nameOf, TASK_RESPONSE, type TextPair } from '../wire/index.js';
 import { Link, type LinkOptions } from './link.js';
 
-/** A command as a consumer gives it. */
+/** A command as the consumer passes it. */
 export interface Command extends Omit<ScsiCommandRequest, 'done'> {
-  /** Doing it twice is the same as doing it once. */
+  /** True if executing it twice has the same result. */
   readonly isRepeatable: boolean;
   readonly signal?: AbortSignal | undefined;
 }
@@ -28,13 +28,13 @@ export interface Command extends Omit<ScsiCommandRequest, 'done'> {
 export type Answer = Extract<ScsiOutcome, { kind: 'answered' }>;
 
 export interface KeeperOptions extends LinkOptions {
-  /** How a lost session is made anew. */
+  /** Backoff for logging in again. */
   readonly reconnect?: Backoff;
-  /** Told when a session is lost, and when there is one again. */
+  /** Receives a sentence when a session is lost, and when there is one again. */
   readonly notice?: (what: string) => void;
 }
 
-/** A command under way, through as many sessions as it takes: to each it is a request. */
+/** A command in flight, over as many sessions as it takes: each sees it as a request. */
 class Pending implements ScsiCommandRequest {
   readonly lun: Uint8Array;
   readonly cdb: Uint8Array;
@@ -64,7 +64,7 @@ class Pending implements ScsiCommandRequest {
   }
 }
 
-/** How long the last commands, and the logout, are waited for. */
+/** Time for the last commands, and for the logout. */
 const CLOSE_TIMEOUT_MS = 5000;
 
 export class SessionKeeper {
@@ -72,12 +72,12 @@ export class SessionKeeper {
   private parametersOf: SessionParameters | undefined;
   /** Commands that wait for a session. */
   private readonly waiting: Pending[] = [];
-  /** Commands that have been handed to the session, or wait to be sent again. */
+  /** Commands that were passed to the session, or wait to be repeated. */
   private underWay = 0;
   private order = 0;
-  /** Sessions lost in a row, without the answer to a command in between. */
+  /** Sessions lost in a row, without an answer to a command in between. */
   private failures = 0;
-  /** When the session was there; undefined without one. */
+  /** Time at which the session was established; undefined without one. */
   private upMs: number | undefined;
   private cancelWait: (() => void) | undefined;
   private ended: IscsiError | undefined;
@@ -87,7 +87,7 @@ export class SessionKeeper {
 
   constructor(private readonly options: KeeperOptions) {}
 
-  /** What was agreed at the last login. */
+  /** Parameters that were agreed at the last login. */
   get parameters(): SessionParameters | undefined {
     return this.parametersOf;
   }
@@ -97,7 +97,7 @@ export class SessionKeeper {
   }
 
   /**
-   * The first session. Its failure is final: a mistake in an address or a name is told at once.
+   * Starts the first session. Its failure is final: a wrong address or name is reported at once.
    * @throws IscsiError, as a rejection
    */
   async start(signal?: AbortSignal): Promise<void> {
@@ -115,9 +115,8 @@ export class SessionKeeper {
   }
 
   /**
-   * Carries a command out.
-   * @returns the answer, with any status that is final
-   * @throws IscsiError, as a rejection
+   * Executes a command. @returns the answer, with any status that is final @throws IscsiError, as a
+   * rejection
    */
   execute(command: Command): Promise<Answer> {
     const { signal } = command;
@@ -138,8 +137,8 @@ export class SessionKeeper {
   }
 
   /**
-   * A task management function.
-   * @throws IscsiError, as a rejection: ISCSI_TASK_MANAGEMENT with the response as status
+   * Executes a task management function. @throws IscsiError, as a rejection: ISCSI_TASK_MANAGEMENT
+   * with the response as status
    */
   manage(what: number, lun: Uint8Array): Promise<void> {
     const { link } = this;
@@ -171,13 +170,16 @@ export class SessionKeeper {
     });
   }
 
-  /** Memory that moves without a copy; there has been a session. */
+  /**
+   * Allocates memory that is transferred without a copy; call it after the first session was
+   * established.
+   */
   allocate(lengthBytes: number): Uint8Array {
     if (this.link === undefined) throw this.ended ?? noSession();
     return this.link.mover.allocate(lengthBytes);
   }
 
-  /** Waits for what is under way, logs out, and ends. */
+  /** Waits for commands in flight, logs out, and closes. */
   async close(): Promise<void> {
     if (this.ended !== undefined) return;
     this.isClosing = true;
@@ -237,13 +239,13 @@ export class SessionKeeper {
     this.cancelWait = timing.after(waitMs, () => this.connect());
   }
 
-  /** The session lasted, and had nothing to answer: it was as good as one with an answer. */
+  /** True if the session lasted that long without commands: that is as good as an answer. */
   private wasIdle(lastedMs: number): boolean {
     if (this.upMs === undefined || this.underWay > 0) return false;
     return this.options.timing.nowMs() - this.upMs >= lastedMs;
   }
 
-  /** What is under way has half of the time; then the session ends, and a new one is made. */
+  /** Gives commands in flight half of the time; then logs out, and a new session begins. */
   private onLogoutAsked(link: Link, withinMs: number): void {
     const { timing } = this.options;
     const until = timing.nowMs() + withinMs / 2;
@@ -255,7 +257,7 @@ export class SessionKeeper {
     look();
   }
 
-  /** Nothing more is tried. */
+  /** Gives up for good. */
   private fail(error: IscsiError): void {
     if (this.ended !== undefined) return;
     this.ended = error;
@@ -352,10 +354,10 @@ export class SessionKeeper {
   }
 }
 
-/** How often it is looked whether commands are still under way. */
+/** Period of the check whether commands are still in flight. */
 const LOOK_MS = 20;
 
-/** What another attempt would not change. */
+/** True for an error that another attempt would not change. */
 function isFinal({ code, status }: IscsiError): boolean {
   if (code === 'ISCSI_LOGIN_REFUSED') {
     return (status ?? 0) >>> 8 !== LOGIN_STATUS_CLASS.TARGET_ERROR;

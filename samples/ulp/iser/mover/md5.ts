@@ -5,7 +5,7 @@ export function md5(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(createHash('md5').update(bytes).digest());
 }
 
-/** Why CHAP cannot be used in this process; undefined where it can. */
+/** The reason that CHAP cannot be used in this process; undefined if it can. */
 export function md5Refusal(): string | undefined {
   try {
     md5(new Uint8Array(0));

@@ -1,4 +1,4 @@
-/** The SCSI target device: finds unit and command, and makes an answer of what comes of it. */
+/** Dispatches a command to its logical unit and builds the response. */
 import { BlockError, type BufferPool } from '../../block/index.js';
 import {
   emitDescriptorSense,
@@ -30,7 +30,7 @@ export interface ScsiTargetOptions {
   readonly name: string;
   /** By LUN, 0 to 16383. */
   readonly units: ReadonlyMap<number, LogicalUnit>;
-  /** Where the bytes of commands are on their way; a data mover of RDMA registers its memory. */
+  /** Buffers for the data of commands in flight; an RDMA data mover registers its memory. */
   readonly pool: BufferPool;
 }
 

@@ -79,7 +79,7 @@ export const readCapacity16 = format(
   { operation: SCSI_OPCODE.SERVICE_ACTION_IN_16, serviceAction: 0x10 },
 );
 
-/** What READ, WRITE and VERIFY of 16 bytes share. */
+/** Fields that READ, WRITE and VERIFY of 16 bytes share. */
 const TRANSFER_16 = {
   operation,
   protect: bits(1, 0xe0),

@@ -1,4 +1,4 @@
-/** CHAP (RFC 7143, 12.1.3; RFC 1994) as values: the digest and the randomness are handed in. */
+/** CHAP (RFC 7143, 12.1.3; RFC 1994) without I/O: digest and random bytes are passed in. */
 import { emitBinary, readBinary, readNumber } from './values.js';
 import { WireError } from './wire-error.js';
 
@@ -22,13 +22,13 @@ export interface ChapCredentials {
   readonly secret: Uint8Array;
 }
 
-/** What is asked: `CHAP_I` and `CHAP_C`. */
+/** The challenge: `CHAP_I` and `CHAP_C`. */
 export interface ChapChallenge {
   readonly identifier: number;
   readonly challenge: Uint8Array;
 }
 
-/** What proves that a side has the secret: `CHAP_R` (RFC 1994, 4.1). */
+/** The response that proves knowledge of the secret: `CHAP_R` (RFC 1994, 4.1). */
 export function chapResponse(md5: Md5, asked: ChapChallenge, secret: Uint8Array): Uint8Array {
   const { identifier, challenge } = asked;
   const input = new Uint8Array(1 + secret.length + challenge.length);
@@ -67,8 +67,8 @@ export function readResponse(response: string): Uint8Array {
 }
 
 /**
- * Whether MD5 is among the algorithms that the initiator offers.
- * @throws WireError when it is not
+ * Checks that the initiator offers MD5.
+ * @throws WireError if it does not
  */
 export function checkAlgorithm(algorithms: string): void {
   if (!algorithms.split(',').some((algorithm) => Number(algorithm) === CHAP_MD5)) {

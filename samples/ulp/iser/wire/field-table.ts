@@ -1,8 +1,7 @@
 /**
- * Formats as tables. A format is an object whose keys are the names of the fields and whose values
- * say where each is; from it come the type of a view and its accessors. A view reads and writes the
- * bytes it stands on and holds no copy of them, so it is worth as much as they are: a value that is
- * needed beyond the life of a buffer is taken out first. All numbers are big-endian.
+ * Formats as tables. A format is an object that maps the names of fields to their positions; the
+ * type of a view and its accessors follow from it. A view reads and writes the underlying bytes
+ * without a copy. So read a value before its buffer is reused. All numbers are big-endian.
  */
 
 /** One field: its type is what reading gives and writing takes. */
@@ -22,7 +21,7 @@ export type Values<T extends Table> = { -readonly [K in keyof T]: ValueOf<T[K]> 
 /** Fields over the bytes of one PDU, header or parameter list. */
 export type View<T extends Table> = Values<T> & {
   readonly bytes: Uint8Array;
-  /** Where the first byte of the format is in `bytes`. */
+  /** Offset of the format's first byte in `bytes`. */
   readonly at: number;
 };
 

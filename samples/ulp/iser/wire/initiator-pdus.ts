@@ -4,7 +4,7 @@ import { INITIATOR_OPCODE, RESERVED_TAG } from './opcode.js';
 
 export const BHS_BYTES = 48;
 
-/** What every header has. */
+/** Fields of every header. */
 const COMMON = {
   /** Bit 6 of requests: delivered at once, whatever CmdSN is expected. */
   immediate: flag(0, 0x40),
@@ -77,7 +77,7 @@ export const taskManagementRequest = format(
 );
 export type TaskManagementRequest = ViewOf<typeof taskManagementRequest>;
 
-/** What Login Request and Login Response share. */
+/** Fields that Login Request and Login Response share. */
 export const LOGIN_COMMON = {
   ...COMMON,
   transit: flag(1, 0x80),
@@ -127,7 +127,7 @@ export const dataOut = format(
     ...COMMON,
     ...FINAL,
     ...LUN,
-    /** Of the R2T that is answered; reserved where the data is unsolicited. */
+    /** Tag of the R2T that is answered; reserved if the data is unsolicited. */
     targetTransferTag: uint(20, 4),
     expStatSn: uint(28, 4),
     dataSn: uint(36, 4),

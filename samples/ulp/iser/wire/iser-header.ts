@@ -1,4 +1,4 @@
-/** The header of iSER in front of each PDU, and its Hello (RFC 7145, sections 9.2 to 9.5). */
+/** The header of iSER before each PDU, and its Hello (RFC 7145, sections 9.2 to 9.5). */
 import { bits, flag, format, uint, uint64, type ViewOf } from './field-table.js';
 import { BHS_BYTES } from './initiator-pdus.js';
 import { WireError } from './wire-error.js';
@@ -32,7 +32,7 @@ export const iserHeader = format(
 );
 export type IserHeader = ViewOf<typeof iserHeader>;
 
-/** What a side says first where iSERHelloRequired=Yes. */
+/** The first message of a side with iSERHelloRequired=Yes. */
 export const iserHello = format(
   'iSER Hello',
   ISER_HEADER_BYTES,
@@ -63,7 +63,7 @@ export const iserHelloReply = format(
 );
 export type IserHelloReply = ViewOf<typeof iserHelloReply>;
 
-/** What a received SEND is. */
+/** Kinds of received SENDs. */
 export type IserMessage =
   | { readonly type: 'control'; readonly header: IserHeader; readonly pdu: Uint8Array }
   | { readonly type: 'hello'; readonly header: IserHello }
@@ -104,8 +104,8 @@ export const iserCmHeader = format('iSER CM header', 4, {
 });
 
 /**
- * Whether a peer takes SEND with invalidate. Both flags are negative, so a peer without private
- * data is one that does all.
+ * True if a peer supports SEND with invalidate. Both flags are negative, so a peer without private
+ * data supports everything.
  */
 export function takesInvalidate(privateData: Uint8Array): boolean {
   return privateData.length < 4 || !iserCmHeader.view(privateData).sendWithInvalidateNotSupported;

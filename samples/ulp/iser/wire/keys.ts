@@ -1,4 +1,4 @@
-/** Keys of login (RFC 7143, section 13; RFC 7145, section 6) and how each is agreed. */
+/** Keys of login (RFC 7143, section 13; RFC 7145, section 6), and how each is negotiated. */
 import { emitBoolean, readBoolean, readList, readNumber } from './values.js';
 import { WireError } from './wire-error.js';
 
@@ -15,7 +15,7 @@ export type KeyRule =
     }
   /** The first offered value that the answering side takes. */
   | { readonly kind: 'list'; readonly initial: string }
-  /** What a side says of itself; it is not answered. */
+  /** A declaration of one side; it is not answered. */
   | { readonly kind: 'declared number'; readonly least: number; readonly most: number }
   | { readonly kind: 'declared boolean' }
   | { readonly kind: 'declared text' };
@@ -70,7 +70,7 @@ export const KEYS = {
   DataPDUInOrder: boolean('or', true),
   DataSequenceInOrder: boolean('or', true),
   ErrorRecoveryLevel: number('lowest', 0, 0, 2),
-  /** Of RFC 3720; RFC 7143 has no markers, and they are always refused. */
+  /** Keys of RFC 3720; RFC 7143 has no markers, and they are always refused. */
   IFMarker: boolean('and', false),
   OFMarker: boolean('and', false),
   iSCSIProtocolLevel: number('lowest', 1, 0, 31),
@@ -119,9 +119,9 @@ export function readKey(key: KeyName, value: string): boolean | number | string 
 }
 
 /**
- * What both sides end with for a key that both name.
- * @param own what this side wants; of a list the values that it takes, separated by commas
- * @param peers what the peer has sent
+ * Negotiates a key that both sides name.
+ * @param own the value that this side wants; for a list the accepted values, separated by commas
+ * @param peers the value that the peer has sent
  * @returns the outcome as text, to be sent as the answer; `Reject` for lists with none in common
  * @throws WireError for a value that the key cannot have, RangeError for a key that is declared
  */

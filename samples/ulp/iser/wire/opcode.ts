@@ -32,7 +32,7 @@ export const RESERVED_TAG = 0xffff_ffff;
 /** Stages of login (RFC 7143, 11.12.3). 2 is reserved. */
 export const LOGIN_STAGE = { SECURITY: 0, OPERATIONAL: 1, FULL_FEATURE: 3 } as const;
 
-/** How a command stands to the others of its task set (RFC 7143, 11.3.1; SAM-5). */
+/** Task attributes, which order a command among others (RFC 7143, 11.3.1; SAM-5). */
 export const TASK_ATTRIBUTE = {
   UNTAGGED: 0,
   SIMPLE: 1,
@@ -80,7 +80,7 @@ export const TASK_RESPONSE = {
   REJECTED: 255,
 } as const;
 
-/** Why a session or connection is logged out (RFC 7143, 11.14.1). */
+/** Reasons for a logout of a session or connection (RFC 7143, 11.14.1). */
 export const LOGOUT_REASON = {
   CLOSE_SESSION: 0,
   CLOSE_CONNECTION: 1,
@@ -95,7 +95,7 @@ export const LOGOUT_RESPONSE = {
   CLEANUP_FAILED: 3,
 } as const;
 
-/** Why a PDU is rejected (RFC 7143, 11.17.1). */
+/** Reasons for rejecting a PDU (RFC 7143, 11.17.1). */
 export const REJECT_REASON = {
   DATA_DIGEST_ERROR: 0x02,
   SNACK_REJECT: 0x03,
@@ -109,7 +109,7 @@ export const REJECT_REASON = {
   WAITING_FOR_LOGOUT: 0x0c,
 } as const;
 
-/** What a target tells unasked (RFC 7143, 11.9.1). */
+/** Events that a target reports unasked (RFC 7143, 11.9.1). */
 export const ASYNC_EVENT = {
   SCSI: 0,
   LOGOUT_REQUEST: 1,

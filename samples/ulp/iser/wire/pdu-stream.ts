@@ -1,4 +1,4 @@
-/** PDUs out of a byte stream: iSCSI over TCP, without digests (RFC 7143, 11.2). */
+/** Splits a byte stream into PDUs: iSCSI over TCP, without digests (RFC 7143, 11.2). */
 import { BHS_BYTES, pduLengths } from './pdu.js';
 import { WireError } from './wire-error.js';
 

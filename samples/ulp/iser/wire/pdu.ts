@@ -1,6 +1,6 @@
 /**
  * A whole PDU: basic header, additional headers, data segment (RFC 7143, 11.2). Digests and padding
- * are not in it; they belong to the byte stream (`pdu-stream.ts`).
+ * belong to the byte stream (`pdu-stream.ts`).
  */
 import { readAhs, type AdditionalHeaders } from './ahs.js';
 import type { ViewOf } from './field-table.js';
@@ -41,7 +41,7 @@ const FROM_TARGET = {
 type Formats = typeof FROM_INITIATOR | typeof FROM_TARGET;
 type PduOf<F extends Formats> = {
   [K in keyof F]: {
-    /** Which PDU it is: the discriminant of the union. */
+    /** The kind of PDU: the discriminant of the union. */
     readonly type: K;
     readonly header: ViewOf<F[K]>;
     readonly ahs: AdditionalHeaders;
@@ -50,9 +50,9 @@ type PduOf<F extends Formats> = {
   };
 }[keyof F];
 
-/** What a target receives. */
+/** PDUs that a target receives. */
 export type InitiatorPdu = PduOf<typeof FROM_INITIATOR>;
-/** What an initiator receives. */
+/** PDUs that an initiator receives. */
 export type TargetPdu = PduOf<typeof FROM_TARGET>;
 
 const INITIATOR_TYPES: ReadonlyMap<number, keyof typeof FROM_INITIATOR> = new Map([
@@ -145,8 +145,8 @@ export function pduLengths(
 }
 
 /**
- * Whether a session gives this PDU a CmdSN of its own: an immediate one carries the next one
- * without using it up, Data-Out and SNACK have none (RFC 7143, 4.2.2.1).
+ * True if a session gives this PDU a CmdSN of its own. An immediate PDU carries the next one
+ * without consuming it; Data-Out and SNACK have none (RFC 7143, 4.2.2.1).
  */
 export function takesCmdSn(pdu: InitiatorPdu): boolean {
   return pdu.type !== 'dataOut' && pdu.type !== 'snackRequest' && !pdu.header.immediate;

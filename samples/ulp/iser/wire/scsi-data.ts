@@ -1,4 +1,4 @@
-/** What commands of a disk give back (SPC-4, SBC-3), as far as an initiator looks at it. */
+/** Data that disk commands return (SPC-4, SBC-3): the parts that an initiator reads. */
 import { ascii, bits, flag, format, uint, uint64 } from './field-table.js';
 import { readLun } from './lun.js';
 import { WireError } from './wire-error.js';

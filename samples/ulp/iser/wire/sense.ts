@@ -1,4 +1,4 @@
-/** Sense data: why a command has not been done (SPC-4 4.5). */
+/** Sense data: the reason that a command failed (SPC-4 4.5). */
 import { bits, flag, format, uint, uint64 } from './field-table.js';
 import { WireError } from './wire-error.js';
 
@@ -21,7 +21,7 @@ export const SENSE_KEY = {
 
 /** The field that is at fault (SPC-4 4.5.2.4.2). */
 export interface FieldPointer {
-  /** Of the CDB, else of the parameter list. */
+  /** True for a field of the CDB; false for one of the parameter list. */
   readonly inCdb: boolean;
   /** Its first byte, 0 to 65,535. */
   readonly byte: number;
@@ -36,9 +36,9 @@ export interface Sense {
   readonly ascq: number;
   /** The logical block, or what else the code says. */
   readonly information?: bigint;
-  /** Of an earlier command. */
+  /** True if it belongs to an earlier command. */
   readonly isDeferred?: boolean;
-  /** Of an illegal request. */
+  /** The field that makes a request illegal. */
   readonly field?: FieldPointer;
 }
 
@@ -203,7 +203,7 @@ function findField(bytes: Uint8Array): FieldPointer | undefined {
   return { inCdb: descriptor.inCdb, byte: descriptor.fieldPointer };
 }
 
-/** Where the first descriptor of the type is, if it is there as a whole. */
+/** Offset of the first complete descriptor of the type. */
 function findDescriptor(bytes: Uint8Array, type: number, lengthBytes: number): number | undefined {
   for (let at = descriptorSense.lengthBytes; at + 2 <= bytes.length;) {
     if (bytes[at] === type && at + lengthBytes <= bytes.length) return at;

@@ -1,6 +1,6 @@
 /**
  * Text of Login and Text PDUs: key=value pairs, each ended by a NUL (RFC 7143, section 6.1). There
- * is no escape: a NUL cannot stand in a value, and what is not text is written in hex or base64.
+ * is no escape: a value cannot contain a NUL, and binary values are written in hex or base64.
  */
 import { WireError } from './wire-error.js';
 
@@ -109,7 +109,7 @@ export class TextAssembly {
   /** @param maxBytes of all parts together */
   constructor(private readonly maxBytes = 65_536) {}
 
-  /** Whether parts wait for the last one. */
+  /** True if parts wait for the last one. */
   get isOpen(): boolean {
     return this.parts.length > 0;
   }

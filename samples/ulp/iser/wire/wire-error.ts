@@ -1,6 +1,6 @@
-/** What is thrown for bytes that a peer must not send. */
+/** The error for bytes that a peer must not send. */
 
-/** Which rule the peer has broken; a session answers each in the way of RFC 7143. */
+/** The kind of rule that the peer has broken; a session answers each as RFC 7143 says. */
 export type WireFault =
   /** A PDU that is cut off, or whose lengths contradict each other: framing is lost. */
   | 'length'
@@ -19,9 +19,9 @@ export class WireError extends Error {
     readonly fault: WireFault,
     /** The field or key. */
     readonly field: string,
-    /** What it is. */
+    /** The actual value. */
     readonly value: number | string,
-    /** What it may be. */
+    /** Allowed values. */
     readonly limit: string,
   ) {
     super(`${field} is ${shown(value)}, must be ${limit}`);

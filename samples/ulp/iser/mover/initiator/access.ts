@@ -1,7 +1,7 @@
 /**
- * How the target is let into the memory of a command. By a window, which is bound in front of the
- * command and opens nothing else; the target closes it by SEND with invalidate, or this side does.
- * Where the device has no windows, by the region itself; then no invalidation is offered.
+ * Grants the target access to the memory of a command. A memory window is bound before the command
+ * and opens nothing else; the target closes it by SEND with invalidate, or this side does. A device
+ * without windows uses the region itself, and offers no invalidation.
  */
 import {
   CompletionFlags,
@@ -23,7 +23,7 @@ export interface Opened {
 }
 
 export interface Access {
-  /** Whether the target may end an access by SEND with invalidate. */
+  /** True if the target may end an access by SEND with invalidate. */
   readonly takesInvalidate: boolean;
   /** Entries of the request queue that a command takes, beside its SEND. */
   readonly requestsPerTask: number;

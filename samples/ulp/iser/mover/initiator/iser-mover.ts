@@ -71,12 +71,12 @@ class SendRing {
     return this.slots[place]!.set(place * this.slotBytes, lengthBytes);
   }
 
-  /** Whether the SEND of the slot taken last is to have a completion. */
+  /** True if the SEND of the slot taken last must be signalled. */
   get wantsCompletion(): boolean {
     return this.taken % EACH === 0;
   }
 
-  /** What goes along with that completion. */
+  /** Cookie of that completion. */
   get cookie(): number {
     return this.taken;
   }
@@ -87,7 +87,7 @@ class SendRing {
   }
 }
 
-/** What a connection is sized by. Lengths are in bytes. */
+/** Limits that size a connection. Lengths are in bytes. */
 export interface IserLimits {
   /** Commands under way at a time. */
   readonly tasks: number;
@@ -95,7 +95,7 @@ export interface IserLimits {
   readonly recvDataSegment: number;
   /** The longest that is sent. */
   readonly sendDataSegment: number;
-  /** How long the connection may take to be made. */
+  /** Timeout for establishing the connection. */
   readonly connectTimeoutMs: number;
 }
 

@@ -1,4 +1,7 @@
-/** What moves PDUs and data between an initiator's session and a target: over iSER, or TCP. */
+/**
+ * Contract of a mover: it moves PDUs and data between an initiator's session and a target, over
+ * iSER or TCP.
+ */
 import type { TargetPdu } from '../../wire/index.js';
 import type { IscsiError, OutgoingPdu, ScsiTask } from '../../session/initiator/index.js';
 
@@ -18,7 +21,7 @@ export interface InitiatorMover {
   close(how: 'graceful' | 'abrupt'): void;
 }
 
-/** What a mover tells. */
+/** Events of a mover. */
 export interface MoverHost {
   onConnected(): void;
   onPdu(pdu: TargetPdu): void;

@@ -1,7 +1,7 @@
 /**
- * How the events of one connection are taken: in a context of their own, which drains the
- * dispatcher and only then asks for the next upcall. It is what iSER wanted of kDAPL in August 2005
- * (docs/iser.md has each step beside the question of that review).
+ * Takes the events of one connection in a context of its own, which drains the dispatcher and only
+ * then enables the next upcall. It is what iSER wanted of kDAPL in August 2005 (docs/iser.md shows
+ * each step beside the question of that review).
  */
 import { DatError, type DatEvent, EventBatch, type Evd } from 'dapl';
 

@@ -60,7 +60,7 @@ interface Waiting {
   readonly isAwaited: boolean;
 }
 
-/** Of requests that nothing waits for, each so many makes a completion. */
+/** One in this many requests is signalled, if nothing waits for them. */
 const EACH = 8;
 
 export class PostedRequests {
@@ -166,7 +166,7 @@ const { DEFAULT, SUPPRESS } = CompletionFlags;
 const RECEIVE_BYTES = SEND_BYTES;
 const REQUESTS = 256;
 const CONNECTION_EVENTS = 4;
-/** What has been sent before the end is waited for this long. */
+/** Time for the data that was sent before the end. */
 const LINGER_MS = 1000;
 /** The initiator is asked for a sign of life after so much silence. */
 const KEEP_ALIVE_MS = 5000;
@@ -446,7 +446,7 @@ export class IserMover implements Datamover {
     }
   }
 
-  /** What the response to this command invalidates: its read STag, else its write STag. */
+  /** STag to invalidate with the response to this command: its read STag, else its write STag. */
   private stagOf(task: TransferTask | undefined): number | undefined {
     if (!this.parts.takesInvalidate || task?.advertised === undefined) return undefined;
     const { read, write } = task.advertised;

@@ -1,4 +1,4 @@
-/** Where iSER initiators connect to: a service point of an adapter. */
+/** A portal for iSER initiators: a service point of an adapter. */
 import { type Cr, DatError, type DatEvent, type Evd, type Ia, type ServicePoint } from 'dapl';
 import { leaveUnhandled } from 'dapl/spi';
 import { iserCmHeader } from '../../wire/index.js';
@@ -10,11 +10,11 @@ import { RegisteredMemory } from './registered-memory.js';
 export interface IserPortalParts {
   readonly target: TargetNode;
   readonly ia: Ia;
-  /** Of rdma_cm's TCP port space: 1 to 65535. */
+  /** Port in rdma_cm's TCP port space: 1 to 65535. */
   readonly port: number;
   /** `address:port`, as SendTargets tells it. */
   readonly name: string;
-  /** What the disk's bytes are in while they are moved. */
+  /** Memory for the disk's bytes while they are moved. */
   readonly memory: Uint8Array;
   /** Bytes of it that a command is lent at a time. */
   readonly chunkBytes: number;

@@ -1,4 +1,6 @@
-/** Memory of one adapter that an iSER target moves data with: the pool of the disk, and sends. */
+/**
+ * Registered memory of an iSER target on one adapter: the pool of the disk, and buffers to send.
+ */
 import type { Ia, Lmr, LmrSegment, Pz } from 'dapl';
 import { BufferPool } from 'dapl/flow';
 import { allOrNone } from '../all-or-none.js';
@@ -12,7 +14,7 @@ export class RegisteredMemory {
   readonly pz: Pz;
   readonly sends: BufferPool;
   readonly copies: BufferPool;
-  /** Of equal length but for the last one, as long as the device has them. No chunk is in two. */
+  /** Regions as long as the device allows; only the last one is shorter. No chunk crosses two. */
   private readonly regions: readonly Lmr[];
   private readonly regionBytes: number;
 

@@ -1,4 +1,4 @@
-/** Where iSCSI initiators connect to over TCP. */
+/** A portal for iSCSI initiators over TCP. */
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { TargetNode } from '../../session/target-side/index.js';
 import { bracketed } from './iser-portal.js';

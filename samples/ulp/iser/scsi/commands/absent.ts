@@ -1,4 +1,4 @@
-/** What is answered for a LUN that has no logical unit (SPC-4 6.6.1, 6.33, 6.39). */
+/** Commands to a LUN without a logical unit, and their answers (SPC-4 6.6.1, 6.33, 6.39). */
 import { emitFixedSense } from '../../wire/index.js';
 import { CONDITION } from '../common/conditions.js';
 import { ScsiError } from '../common/scsi-error.js';

@@ -1,4 +1,4 @@
-/** Which blocks a command is about, and whether they are there and may be written. */
+/** Reads a command's block range from its CDB, and checks that it exists and may be written. */
 import { ScsiError } from '../common/scsi-error.js';
 import type { LogicalUnit } from '../unit/logical-unit.js';
 import type { Task } from '../unit/task.js';
@@ -18,7 +18,7 @@ interface Place {
   readonly countByte: number;
 }
 
-/** Where LBA and transfer length are (SBC-3 5.8 to 5.11). */
+/** Position of LBA and transfer length (SBC-3 5.8 to 5.11). */
 const PLACES: Readonly<Record<CdbSize, Place>> = {
   6: {
     lba: (cdb) => BigInt(cdb.getUint32(0) & 0x1f_ffff),
@@ -31,7 +31,7 @@ const PLACES: Readonly<Record<CdbSize, Place>> = {
   16: { lba: (cdb) => cdb.getBigUint64(2), count: (cdb) => cdb.getUint32(10), countByte: 10 },
 };
 
-/** As the CDB says, unchecked. */
+/** The range in the CDB, unchecked. */
 export function blocksOf({ cdb }: Task, size: CdbSize): Blocks {
   return { lba: PLACES[size].lba(cdb), count: PLACES[size].count(cdb) };
 }

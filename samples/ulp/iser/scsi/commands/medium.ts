@@ -53,7 +53,7 @@ async function store(task: Task, lba: bigint, count: number, isDurable: boolean)
   if (isDurable && parts > 0 && !isWrittenThrough) await unit.backend.flush();
 }
 
-/** What is compared with data-out (SBC-3 table 105). */
+/** Blocks that are compared with data-out (SBC-3 table 105). */
 const ByteCheck = { NOTHING: 0, EVERY_BLOCK: 1, RESERVED: 2, ONE_BLOCK: 3 } as const;
 
 function byteCheckOf({ cdb }: Task): number {

@@ -229,7 +229,7 @@ async function reserve6({ unit, nexus }: Task): Promise<void> {
   unit.reservedBy = nexus;
 }
 
-/** Of another nexus' reservation it releases nothing, and that is no error. */
+/** Releases the nexus' own reservation. It leaves that of another nexus, which is no error. */
 async function release6({ unit, nexus }: Task): Promise<void> {
   if (unit.reservations.registrations.size > 0) throw conflict();
   if (unit.reservedBy === nexus) unit.reservedBy = undefined;

@@ -1,8 +1,10 @@
-/** A row of the command table: how a command looks, which initiators may use it, what does it. */
+/**
+ * A row of the command table: a command's CDB, the initiators that may use it, and its function.
+ */
 import type { Access } from '../reservations/types.js';
 import type { Task } from '../unit/task.js';
 
-/** What commands see of the target beyond their own logical unit. */
+/** The parts of the target that commands see beyond their own logical unit. */
 export interface TargetView {
   /** The iSCSI name of the target. */
   readonly name: string;
@@ -15,7 +17,7 @@ export interface TargetView {
 export interface CommandRow {
   readonly name: string;
   readonly opcode: number;
-  /** Where the operation code has several commands. */
+  /** Set if the operation code has several commands. */
   readonly serviceAction?: number;
   /**
    * CDB usage data (SPC-4 6.35.3), a byte each: the operation code (and, in byte 1, the service

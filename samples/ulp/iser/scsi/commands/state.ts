@@ -1,4 +1,4 @@
-/** Whether the unit is ready, its cache is on the medium, and what it has to say. */
+/** TEST UNIT READY, cache commands and REQUEST SENSE: state of the unit. */
 import { emitDescriptorSense, emitFixedSense } from '../../wire/index.js';
 import { CONDITION } from '../common/conditions.js';
 import { ScsiError } from '../common/scsi-error.js';

@@ -1,4 +1,4 @@
-/** REPORT SUPPORTED OPERATION CODES: the command table, as SPC-4 6.35 tells it. */
+/** REPORT SUPPORTED OPERATION CODES: reports the command table (SPC-4 6.35). */
 import { ScsiError } from '../common/scsi-error.js';
 import type { Task } from '../unit/task.js';
 import { type CommandRow, type TargetView, usage } from './row.js';

@@ -1,4 +1,4 @@
-/** What a transport hands to the device server, and what it gets back (SAM-5 5.4.1). */
+/** Contract between a transport and the device server: a command and its result (SAM-5 5.4.1). */
 import type { Abort } from '../../../block/index.js';
 
 /** SAM-5 8.6; untagged commands of iSCSI are `SIMPLE`. */
@@ -25,7 +25,7 @@ export interface ScsiCommand {
   readonly initiatorPort: string;
   /** Eight bytes, SAM-5 4.7. */
   readonly lun: Uint8Array;
-  /** As it came: 16 bytes in iSCSI, also for shorter ones; longer with an AHS. */
+  /** The CDB as received: 16 bytes in iSCSI, also for shorter ones; longer with an AHS. */
   readonly cdb: Uint8Array;
   readonly attribute: TaskAttribute;
   /** Bytes that the initiator is ready to send; 0 without data-out. */
@@ -43,8 +43,8 @@ export interface ScsiCommand {
    */
   push(offset: number, from: Uint8Array): Promise<void>;
   /**
-   * Of this command alone. The transport aborts it for ABORT TASK, the device for the functions of
-   * `manage` and a lost nexus; `pull` and `push` should reject then.
+   * Aborts this command alone. The transport aborts it for ABORT TASK, the device for the functions
+   * of `manage` and a lost nexus; `pull` and `push` should reject then.
    */
   readonly abort: Abort;
 }
@@ -64,7 +64,7 @@ export interface ScsiResult {
   readonly isAborted: boolean;
 }
 
-/** Of RFC 7143 11.5.1, without reassignment, which needs error recovery level 2. */
+/** Functions of RFC 7143 11.5.1, without reassignment, which needs error recovery level 2. */
 export type TaskManagementFunction =
   | 'ABORT TASK SET'
   | 'CLEAR ACA'

@@ -1,4 +1,4 @@
-/** What sense data say: the conditions that this device server reports (SPC-4 table 49). */
+/** Conditions that this device server reports as sense data (SPC-4 table 49). */
 import { SENSE_KEY } from '../../wire/index.js';
 
 export interface Condition {

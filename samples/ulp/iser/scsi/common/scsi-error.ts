@@ -1,4 +1,4 @@
-/** How a command ends that is not done, and what becomes of a backend's errors. */
+/** The error of a failed command, and the mapping of a backend's errors to it. */
 import type { BlockError, BlockFailure } from '../../../block/index.js';
 import type { FieldPointer } from '../../wire/index.js';
 import type { ConditionName } from './conditions.js';

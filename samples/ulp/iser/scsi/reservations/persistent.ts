@@ -1,4 +1,4 @@
-/** Registrations and the reservation of a logical unit (SPC-4 5.13): state, and what changes it. */
+/** Registrations and the reservation of a logical unit (SPC-4 5.13): state and transitions. */
 import type { ConditionName } from '../common/conditions.js';
 import {
   type Access,
@@ -14,7 +14,7 @@ export interface Reservation {
   readonly holder: string;
 }
 
-/** What a service action comes to beside its own nexus. */
+/** Effects of a service action on other nexuses. */
 export interface Consequences {
   /** Unit attentions for other nexuses. */
   readonly attentions: ReadonlyMap<string, ConditionName>;

@@ -1,4 +1,7 @@
-/** Types of persistent reservations, and what each lets others do (SPC-4 5.13.7, table 66). */
+/**
+ * Types of persistent reservations, and the access that each allows others (SPC-4 5.13.7, table
+ * 66).
+ */
 
 /** Codes of the TYPE field. */
 export const ReservationType = {
@@ -12,11 +15,11 @@ export const ReservationType = {
 export type ReservationType = (typeof ReservationType)[keyof typeof ReservationType];
 
 /**
- * What a command does, as far as reservations care:
+ * The kind of access of a command, for reservations:
  * - `exempt`: runs whatever is reserved;
  * - `inspect`: runs under any persistent reservation, not under RESERVE(6) of another nexus;
- * - `read`: also runs under a persistent reservation that excludes writes alone;
- * - `write`: runs for holders and, where the type says so, for registrants.
+ * - `read`: also runs under a persistent reservation that only excludes writes;
+ * - `write`: runs for holders and, if the type says so, for registrants.
  */
 export type Access = 'exempt' | 'inspect' | 'read' | 'write';
 
@@ -50,7 +53,7 @@ export function concernsRegistrants(type: ReservationType): boolean {
   return RULES[type].registrantsMay;
 }
 
-/** Whether a nexus that does not hold the reservation may do this. */
+/** True if a nexus that does not hold the reservation may do this. */
 export function isAllowed(type: ReservationType, access: Access, isRegistered: boolean): boolean {
   const { excludes, registrantsMay } = RULES[type];
   if (access === 'exempt' || access === 'inspect') return true;

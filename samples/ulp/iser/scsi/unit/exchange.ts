@@ -1,6 +1,6 @@
 /**
- * A command in progress: the bytes that go out and come in, never more than the initiator expects,
- * with what they come to for the residual.
+ * A command in progress: moves its bytes, never more than the initiator expects, and counts them
+ * for the residual.
  */
 import { type AbortFlag, type BufferPool, type ChunkWork, inChunks } from '../../../block/index.js';
 import type { Residual, ScsiCommand } from '../common/command.js';

@@ -1,4 +1,4 @@
-/** A disk behind a target: its backend, and all that SCSI keeps about it. */
+/** A disk of a target: its backend, and the state that SCSI keeps for it. */
 import type { BlockBackend, BlockGeometry } from '../../../block/index.js';
 import type { ConditionName } from '../common/conditions.js';
 import { PersistentReservations } from '../reservations/persistent.js';
@@ -55,7 +55,7 @@ class MediumLock {
   }
 }
 
-/** What a logical unit takes in one command; the block limits page tells it (SBC-3 6.6.3). */
+/** Limits of one command to a logical unit, as in the block limits page (SBC-3 6.6.3). */
 interface Limits {
   readonly maxTransferBlocks: number;
   readonly optimalTransferBlocks: number;
@@ -130,7 +130,7 @@ class Attentions {
 export interface LogicalUnitOptions {
   readonly backend: BlockBackend;
   readonly identity: Identity;
-  /** What went wrong in the program itself, and was answered with INTERNAL TARGET FAILURE. */
+  /** Receives errors of the program itself, which were answered with INTERNAL TARGET FAILURE. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -157,7 +157,7 @@ export class LogicalUnit {
     this.onFault = onFault;
   }
 
-  /** Whether reservations let the nexus do this. */
+  /** True if reservations let the nexus do this. */
   allows(nexus: string, access: Access): boolean {
     if (access === 'exempt') return true;
     if (this.reservedBy !== undefined && this.reservedBy !== nexus) return false;

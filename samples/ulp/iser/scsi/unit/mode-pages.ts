@@ -1,4 +1,4 @@
-/** Mode pages: what they say now, what may be changed, and what they began with (SPC-4 7.5). */
+/** Mode pages: current, changeable and default values (SPC-4 7.5). */
 
 /** Page control of MODE SENSE (SPC-4 table 162). */
 export type PageControl = 'current' | 'changeable' | 'default';

@@ -12,7 +12,7 @@ export interface TaskEntry {
   isAbortedByOther: boolean;
 }
 
-/** Which of the commands of its nexus before it a command waits for (SAM-5 8.6, TST 001b). */
+/** Attributes of earlier commands of its nexus that a command waits for (SAM-5 8.6, TST 001b). */
 const WAITS_FOR: Readonly<Record<TaskAttribute, readonly TaskAttribute[]>> = {
   SIMPLE: ['ORDERED', 'HEAD OF QUEUE'],
   ORDERED: ['SIMPLE', 'ORDERED', 'HEAD OF QUEUE'],
@@ -44,7 +44,7 @@ const NONE: readonly Entry[] = [];
 
 export class TaskSet {
   private readonly entries = new Set<Entry>();
-  /** Of attributes other than SIMPLE: while there is none, nothing waits. */
+  /** Number of commands with an attribute other than SIMPLE: without any, no command waits. */
   private orderings = 0;
 
   get size(): number {

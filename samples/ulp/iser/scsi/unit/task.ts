@@ -1,4 +1,4 @@
-/** A command in progress at a logical unit: blocks to and from the initiator. */
+/** A command in progress at a logical unit: moves blocks to and from the initiator. */
 import type { BufferPool, ChunkWork } from '../../../block/index.js';
 import type { ScsiCommand } from '../common/command.js';
 import { Exchange } from './exchange.js';

@@ -1,4 +1,4 @@
-/** The initiator's part of CHAP (RFC 7143, 12.1.3): it proves itself, and may ask for the same. */
+/** The initiator's part of CHAP (RFC 7143, 12.1.3): it authenticates, and may require the same. */
 import {
   CHAP_CHALLENGE_BYTES,
   CHAP_MD5,
@@ -15,7 +15,7 @@ import {
 } from '../../wire/index.js';
 import { IscsiError, protocolError } from './iscsi-error.js';
 
-/** What this side proves itself with, and what it wants the target to prove itself with. */
+/** Credentials of this side, and those that the target must prove. */
 export interface ChapOptions {
   readonly own: ChapCredentials;
   readonly target?: ChapCredentials;
@@ -35,7 +35,7 @@ export class ChapClient {
     private readonly tools: ChapTools,
   ) {}
 
-  /** What is sent when the target has chosen CHAP. */
+  /** The keys to send when the target has chosen CHAP. */
   algorithm(): TextPair[] {
     return [['CHAP_A', String(CHAP_MD5)]];
   }

@@ -2,7 +2,7 @@
 import { serialAdd, serialBefore, serialDistance } from '../../wire/index.js';
 import { protocolError } from './iscsi-error.js';
 
-/** What every PDU of a target carries. */
+/** Numbers in every PDU of a target. */
 export interface TargetNumbers {
   readonly statSn: number;
   readonly expCmdSn: number;

@@ -1,4 +1,4 @@
-/** What SendTargets answers (RFC 7143, appendix C). */
+/** Parses the answer to SendTargets (RFC 7143, appendix C). */
 import { checkName, type TextPair, WireError } from '../../wire/index.js';
 
 export interface PortalAddress {

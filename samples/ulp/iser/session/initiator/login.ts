@@ -1,6 +1,6 @@
 /**
- * Login of an initiator (RFC 7143, section 6.3): says which Login Request comes next, and judges
- * the responses. It has no connection and no time.
+ * The login of an initiator (RFC 7143, section 6.3): builds each Login Request, and checks the
+ * responses. It has no connection and no clock.
  */
 import {
   LOGIN_STAGE,
@@ -58,7 +58,7 @@ export interface LoggedIn {
   readonly maxCmdSn: number;
 }
 
-/** What has been said so far; each waits for a response. */
+/** Progress of the login; each phase waits for a response. */
 type Phase = 'method' | 'algorithm' | 'proof' | 'operational';
 
 /** The longest text of one Login Request (RFC 7143, 6.1: what holds before it is negotiated). */

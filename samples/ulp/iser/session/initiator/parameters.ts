@@ -1,4 +1,6 @@
-/** What an initiator offers at login, and what both sides end with (RFC 7143, 13; RFC 7145, 6). */
+/**
+ * Login parameters: an initiator's offers, and the negotiated results (RFC 7143, 13; RFC 7145, 6).
+ */
 import {
   agree,
   isKeyName,
@@ -12,7 +14,7 @@ import { IscsiError, protocolError } from './iscsi-error.js';
 
 export type SessionType = 'Normal' | 'Discovery';
 
-/** What holds in the full feature phase. Lengths are in bytes. */
+/** Parameters of the full feature phase. Lengths are in bytes. */
 export interface SessionParameters {
   readonly isIser: boolean;
   readonly initialR2T: boolean;
@@ -30,7 +32,7 @@ export interface SessionParameters {
   readonly targetAlias: string | undefined;
 }
 
-/** What this side wants; what is left out has the value of `DEFAULT_WISHES`. */
+/** Values that this side wants; `DEFAULT_WISHES` has the defaults. */
 export interface Wishes {
   readonly initialR2T: boolean;
   readonly immediateData: boolean;
@@ -187,8 +189,8 @@ export class Negotiation {
   }
 
   /**
-   * What holds now.
-   * @throws IscsiError where it cannot be lived with
+   * The negotiated parameters.
+   * @throws IscsiError if this side cannot work with them
    */
   outcome(): SessionParameters {
     const { isIser, wishes } = this;

@@ -1,8 +1,8 @@
-/** Which commands are sent again, after what, and when (SAM-5 5.3; RFC 7143, 4.2.2). */
+/** Decides which commands are repeated, and when (SAM-5 5.3; RFC 7143, 4.2.2). */
 import { SCSI_STATUS, SENSE_KEY } from '../../wire/index.js';
 import type { ScsiOutcome } from './task.js';
 
-/** What becomes of a command. */
+/** The decision on a command. */
 export type Verdict =
   /** It is done, or has failed for good. */
   | 'final'
@@ -15,7 +15,7 @@ export type Verdict =
   /** It may have been done, and must not be done twice. */
   | 'unknown';
 
-/** Whether doing a command twice is the same as doing it once. */
+/** True if a command may be executed twice with the same result. */
 export type Repeatable = boolean;
 
 /** Statuses of a command that has not been begun, or has been ended by others. */
@@ -52,7 +52,7 @@ export function verdictOf(outcome: ScsiOutcome, isRepeatable: Repeatable): Verdi
   }
 }
 
-/** How long an attempt waits, in milliseconds, and how often it is made. */
+/** Delays between attempts, in milliseconds, and the number of attempts. */
 export interface Backoff {
   readonly firstMs: number;
   readonly mostMs: number;

@@ -1,4 +1,4 @@
-/** SCSI commands of a session: sent as the window allows, data moved, answers matched. */
+/** SCSI commands of a session: sends them as the window allows, moves data, matches answers. */
 import {
   dataOut,
   type DataIn,

@@ -65,7 +65,7 @@ export const DEFAULT_TIMES: SessionTimes = {
   requestTimeoutMs: 15_000,
 };
 
-/** What the session is driven with: the glue. */
+/** The transport of the session, and its clock. */
 export interface SessionPort {
   now(): number;
   send(pdu: OutgoingPdu): void;
@@ -151,7 +151,7 @@ export class InitiatorSession {
     if (this.current === 'LOGGED_IN') this.scsi?.pump();
   }
 
-  /** When `tick` is wanted next; Infinity for never. */
+  /** Time of the next `tick`; Infinity for never. */
   get deadlineMs(): number {
     if (this.current === 'FREE' || this.current === 'XPT_WAIT') return Infinity;
     if (this.current === 'IN_LOGIN') return this.loginDeadlineMs;

@@ -32,7 +32,7 @@ export const CONNECTION_EVENTS = [
 ] as const;
 export type ConnectionEvent = (typeof CONNECTION_EVENTS)[number];
 
-/** Where an event leads; what is not here cannot happen. */
+/** Next states by event; an event without an entry is impossible. */
 export const TRANSITIONS: Readonly<
   Record<ConnectionState, Partial<Readonly<Record<ConnectionEvent, ConnectionState>>>>
 > = {

@@ -1,6 +1,6 @@
 /**
- * Initiator task tags: a tag names one task until that has ended, and an answer that comes later
- * than that is recognised for a while, because a place has another tag each time.
+ * Initiator task tags. A tag names one task until it has ended. Later answers are recognised for a
+ * while, because each reuse of a place has a different tag.
  */
 import { RESERVED_TAG } from '../../wire/index.js';
 

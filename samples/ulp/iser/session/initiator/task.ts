@@ -1,4 +1,4 @@
-/** What an initiator has under way: SCSI commands, and requests of iSCSI itself. */
+/** Outstanding work of an initiator: SCSI commands, and requests of iSCSI itself. */
 import type { Sense, TargetPdu } from '../../wire/index.js';
 import type { IscsiError } from './iscsi-error.js';
 
@@ -8,9 +8,9 @@ export interface ScsiCommandRequest {
   readonly lun: Uint8Array;
   /** At most 16 bytes. */
   readonly cdb: Uint8Array;
-  /** What the target sends; it fills this, or less. */
+  /** Receives the target's data, which fills it or less. */
   readonly dataIn?: Uint8Array | undefined;
-  /** What is sent; it stays as it is until the command ends. */
+  /** Data to send; it must not change until the command ends. */
   readonly dataOut?: Uint8Array | undefined;
   /** `TASK_ATTRIBUTE`; default SIMPLE. */
   readonly attribute?: number | undefined;
@@ -20,7 +20,7 @@ export interface ScsiCommandRequest {
   readonly done: (outcome: ScsiOutcome) => void;
 }
 
-/** How a SCSI command has ended. */
+/** The outcome of a SCSI command. */
 export type ScsiOutcome =
   | {
       readonly kind: 'answered';
@@ -73,9 +73,9 @@ export interface OutgoingPdu {
   /** 48 bytes, complete. */
   readonly header: Uint8Array;
   readonly data: Uint8Array;
-  /** Of a SCSI command: the task whose memory is opened to the target, over iSER. */
+  /** The SCSI command of this PDU, whose memory is opened to the target over iSER. */
   readonly task?: ScsiTask;
-  /** Of such a write: bytes that go without being asked for; the target fetches the rest. */
+  /** Bytes of a write to send without an R2T; the target fetches the rest. */
   readonly unsolicitedBytes?: number;
 }
 

@@ -1,4 +1,7 @@
-/** How data of a write travels, by what was agreed at login (RFC 7143, 4.2.5; RFC 7145, 7.3). */
+/**
+ * Splits the data of a write into immediate, unsolicited and solicited data, as agreed at login
+ * (RFC 7143, 4.2.5; RFC 7145, 7.3).
+ */
 import type { SessionParameters } from './parameters.js';
 
 export interface WritePlan {

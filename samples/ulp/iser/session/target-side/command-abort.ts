@@ -1,12 +1,12 @@
 /**
- * What ends a task early: an AbortController without an EventTarget, which costs more than the rest
- * of a small command, and is seldom needed.
+ * Aborts a task: an AbortController without an EventTarget, which costs more than the rest of a
+ * small command and is seldom needed.
  */
 
-/** What is asked of an AbortSignal, which will do as well. */
+/** The part of AbortSignal that is used; an AbortSignal fits. */
 export interface TaskSignal {
   readonly aborted: boolean;
-  /** What was given as the reason, once it is aborted. */
+  /** The reason, once it is aborted. */
   readonly reason: Error | undefined;
   /** @throws the reason, once it is aborted */
   throwIfAborted(): void;

@@ -1,10 +1,10 @@
 /**
- * The command window of a target (RFC 7143, 4.2.2.1): which CmdSN is expected next, how far ahead
- * an initiator may be, and the order in which commands are delivered.
+ * The command window of a target (RFC 7143, 4.2.2.1): the next expected CmdSN, the limit for
+ * initiators, and the order in which commands are delivered.
  */
 import { serialAdd, serialDistance } from '../../wire/index.js';
 
-/** What is to be done with a command that has come. */
+/** The decision on a received command. */
 export type Admission =
   /** It is the next one, or an immediate one. */
   | 'deliver'

@@ -1,7 +1,7 @@
 /**
- * A session of a target, with its one connection: what comes is judged by the tables of `states.ts`
- * and dealt with in the order of CmdSN. It does no I/O and reads no clock; a data mover beneath
- * carries PDUs and data, and the device server executes commands.
+ * A session of a target, with its one connection. The tables of `states.ts` judge received PDUs,
+ * which are handled in the order of CmdSN. It does no I/O and reads no clock; a data mover carries
+ * PDUs and data, and the device server executes commands.
  */
 import {
   ASYNC_EVENT,
@@ -47,7 +47,7 @@ export interface ConnectionParts {
   readonly peer: string;
 }
 
-/** How a session has ended, for people. */
+/** The end of a session, for people. */
 export interface SessionEnd {
   readonly reason: string;
   /** By a logout, or a discovery session whose initiator has gone. */
@@ -70,7 +70,7 @@ interface Session {
   nexusLost: Promise<void> | undefined;
 }
 
-/** How long an initiator may take to log in, and to leave after its logout. */
+/** Timeouts for logging in, and for disconnecting after a logout. */
 const LOGIN_TIMEOUT_MS = 15_000;
 const FAREWELL_TIMEOUT_MS = 5000;
 const NO_DATA = new Uint8Array(0);
@@ -145,7 +145,7 @@ export class TargetConnection {
     }
   }
 
-  /** What came is no PDU, or breaks a rule of the transport. */
+  /** Handles bytes that are no PDU, or break a rule of the transport. */
   receiveFault(error: WireError | ProtocolFault, bytes: Uint8Array): void {
     this.onFault(error, bytes);
   }
@@ -555,7 +555,7 @@ const HEADER_BYTES = 48;
 /** Seconds until an initiator that was told to log out may come again. */
 const TIME2WAIT = 0;
 
-/** What a login response repeats of its request. */
+/** Fields of a request that its login response repeats. */
 interface LoginFields {
   readonly isid: Uint8Array;
   readonly initiatorTaskTag: number;
@@ -568,7 +568,7 @@ function loginFields(header: LoginRequest): LoginFields {
   return { isid: isid.slice(), initiatorTaskTag, currentStage, cmdSn };
 }
 
-/** Of bytes that are no login request there is nothing to repeat. */
+/** The fields of a login request; defaults for bytes that are none. */
 function loginFieldsOf(bytes: Uint8Array): LoginFields {
   try {
     const pdu = readInitiatorPdu(bytes);

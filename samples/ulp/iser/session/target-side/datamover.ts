@@ -1,16 +1,16 @@
 /**
- * What a target's session asks of the transport beneath: the operational primitives of the
- * Datamover Architecture (RFC 5047, section 6), whose names they have. One mover serves iSER,
- * another TCP.
+ * Contract between a target's session and its transport: the operational primitives of the
+ * Datamover Architecture, with their names (RFC 5047, section 6). One mover serves iSER, another
+ * TCP.
  */
 import type { TaskSignal } from './command-abort.js';
 import type { Negotiated } from './login/operational.js';
 
 /** Memory that the initiator has opened for one command, over iSER: names of RFC 7145, 9.2. */
 export interface AdvertisedBuffers {
-  /** Where data of a write is fetched from, behind what came along with the command. */
+  /** Source of a write's data, after the part that was sent with the command. */
   readonly write: AdvertisedBuffer | undefined;
-  /** Where data of a read is put. */
+  /** Destination of a read's data. */
   readonly read: AdvertisedBuffer | undefined;
 }
 

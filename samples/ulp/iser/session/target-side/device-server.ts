@@ -1,4 +1,4 @@
-/** What a session asks of SCSI: the device server and task manager of SAM-5. */
+/** Contract between a session and SCSI: the device server and task manager of SAM-5. */
 import type { CommandAbort } from './command-abort.js';
 
 /** A command, with what moves its data. */
@@ -15,7 +15,7 @@ export interface DeviceCommand {
   readonly dataInBytes: number;
   pull(offset: number, into: Uint8Array): Promise<void>;
   push(offset: number, from: Uint8Array): Promise<void>;
-  /** Of this command alone: the session aborts it, or the device server for another function. */
+  /** Aborts this command alone: the session uses it, or the device server for another function. */
   readonly abort: Pick<CommandAbort, 'signal' | 'abort'>;
 }
 

@@ -1,4 +1,4 @@
-/** Whether an initiator is still there: a NOP-In to one that is silent (RFC 7143, 11.19). */
+/** Detects a dead initiator: sends a NOP-In to a silent one (RFC 7143, 11.19). */
 
 /** Calls `run` after so many milliseconds, unless the function that it returns is called before. */
 export type SetAlarm = (ms: number, run: () => void) => () => void;

@@ -1,4 +1,4 @@
-/** What an initiator has done wrong in full feature phase, and what becomes of its session. */
+/** Violations by an initiator in full feature phase, and their effect on its session. */
 import { REJECT_REASON, type WireError } from '../../wire/index.js';
 
 export type RejectReason = (typeof REJECT_REASON)[keyof typeof REJECT_REASON];
@@ -16,7 +16,7 @@ export class ProtocolFault extends Error {
   }
 }
 
-/** What is answered to bytes that are no PDU, by what is wrong with them. */
+/** Answers to bytes that are no PDU, by fault. */
 const FAULTS = {
   length: { reason: REJECT_REASON.PROTOCOL_ERROR, session: 'ends' },
   opcode: { reason: REJECT_REASON.COMMAND_NOT_SUPPORTED, session: 'goes on' },

@@ -1,4 +1,4 @@
-/** Sends a target's PDUs, each with the numbers that it has to carry (RFC 7143, 4.2.2). */
+/** Sends a target's PDUs, each with its numbers (RFC 7143, 4.2.2). */
 import {
   asyncMessage,
   BHS_BYTES,
@@ -30,7 +30,7 @@ const FORMATS = {
 type Formats = typeof FORMATS;
 type ValuesOf<F> = F extends Format<infer T> ? Parameters<Format<T>['make']>[0] : never;
 
-/** What all of them carry. */
+/** Fields that all responses have. */
 type Numbers = Record<'dataSegmentLength' | 'statSn' | 'expCmdSn' | 'maxCmdSn', number>;
 
 /** StatSN of the first response: any number will do. */

@@ -1,6 +1,6 @@
 /**
- * Finds a peer that takes no part in transfers that it has asked for. Such a session holds memory,
- * and a peer that answers pings is not silent. Linux's target allows 3 s (`dataout_timeout`).
+ * Detects a peer that stalls the transfers that it has requested. Such a session holds memory,
+ * although the peer may still answer pings. Linux's target allows 3 s (`dataout_timeout`).
  */
 import type { SetAlarm } from './keep-alive.js';
 
@@ -8,7 +8,7 @@ export interface StallWatchParts {
   readonly alarm: SetAlarm;
   /** Without progress for so many milliseconds, or half as many more, a transfer has stalled. */
   readonly timeoutMs: number;
-  /** Whether the peer has something to do. */
+  /** True if the peer has something to do. */
   readonly isPending: () => boolean;
   readonly stalled: () => void;
 }

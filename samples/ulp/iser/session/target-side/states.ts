@@ -1,6 +1,6 @@
 /**
- * What becomes of a PDU that has come, by the state of its connection: the transitions of a target
- * (RFC 7143, 8.1.2) and what its session type admits (RFC 7143, 4.3), as tables.
+ * Decides on a received PDU by the state of its connection: the transitions of a target (RFC 7143,
+ * 8.1.2) and the PDUs that its session type allows (RFC 7143, 4.3), as tables.
  */
 import type { InitiatorPdu } from '../../wire/index.js';
 import type { SessionType } from './login/operational.js';
@@ -93,7 +93,7 @@ const DISCOVERY: Verdicts = {
   dataOut: 'end',
 };
 
-/** What becomes of each PDU. Before the end of login both types are alike. */
+/** The verdict on each PDU. Before the end of login both session types are alike. */
 export const VERDICTS: Readonly<Record<ConnectionState, Readonly<Record<SessionType, Verdicts>>>> =
   {
     XPT_UP: { Normal: LOGIN, Discovery: LOGIN },

@@ -1,6 +1,6 @@
 /**
- * A target: its name, its portals and its sessions. Two sessions of one initiator port cannot be:
- * the younger takes the place of the older (RFC 7143, 6.3.5), which has ended before it begins.
+ * A target: its name, its portals and its sessions. An initiator port has one session at most: a
+ * new one replaces the old one (RFC 7143, 6.3.5), which ends first.
  */
 import type { Wishes } from './login/operational.js';
 import type { TargetConnection } from './connection.js';
@@ -70,9 +70,9 @@ export class TargetNode {
   }
 
   /**
-   * What SendTargets tells: portals of the same transport, that of the asking session first, since
-   * an initiator takes them in order, and this one is known to work. A link-local portal is told
-   * to who came by its link, without the zone, which names a link of this host (RFC 4007, 11.2).
+   * Portals for SendTargets: those of the same transport. That of the asking session is the first,
+   * because initiators try them in order and this one works. A link-local portal is only listed for
+   * initiators on its link, without the zone, which names a link of this host (RFC 4007, 11.2).
    */
   portals(own: string, isRdma: boolean): string[] {
     const zone = zoneOf(own);

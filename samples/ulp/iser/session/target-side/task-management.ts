@@ -5,7 +5,9 @@ import type { TaskSet } from './task-set.js';
 
 export type TaskResponse = (typeof TASK_RESPONSE)[keyof typeof TASK_RESPONSE];
 
-/** What a function is: one of the device server, of this session, or none that there is. */
+/**
+ * Functions by code: of the device server, of this session, or the response to an unsupported one.
+ */
 const FUNCTIONS: Readonly<Record<number, ManagementFunction | 'ABORT TASK' | TaskResponse>> = {
   [TASK_FUNCTION.ABORT_TASK]: 'ABORT TASK',
   [TASK_FUNCTION.ABORT_TASK_SET]: 'ABORT TASK SET',

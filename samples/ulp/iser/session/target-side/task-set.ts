@@ -1,4 +1,4 @@
-/** The commands of a session that have not been answered. */
+/** The unanswered commands of a session. */
 import {
   emitFixedSense,
   emitSenseSegment,
@@ -28,7 +28,7 @@ interface TaskParts {
   readonly header: ScsiCommand;
   /** Behind the 16 bytes of the header. */
   readonly extendedCdb: Uint8Array | undefined;
-  /** What came along with the command. */
+  /** Data that was sent with the command. */
   readonly immediateData: Uint8Array;
   readonly advertised: AdvertisedBuffers | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * Data of commands over TCP, as a target moves it: Data-In in sequences, and R2T answered by
- * Data-Out (RFC 7143, 11.7 and 11.8). Over iSER there is none of this.
+ * Moves the data of commands over TCP for a target: Data-In in sequences, and R2T answered by
+ * Data-Out (RFC 7143, 11.7 and 11.8). iSER uses neither.
  */
 import { BHS_BYTES, dataIn, type InitiatorPdu, r2t, REJECT_REASON } from '../../wire/index.js';
 import type { TaskSignal } from './command-abort.js';
@@ -29,7 +29,7 @@ interface Turn {
   readonly fail: (why: Error) => void;
 }
 
-/** How far the PDUs of a command are numbered. */
+/** Numbers of the next PDUs of a command. */
 interface Counters {
   dataSn: number;
   r2tSn: number;

@@ -26,7 +26,7 @@ export interface TextReply {
 export interface TextRules {
   readonly sessionType: SessionType;
   readonly targetName: string;
-  /** What an initiator may connect to: `address:port,tag`, an IPv6 address in brackets. */
+  /** Addresses that initiators can connect to: `address:port,tag`, an IPv6 address in brackets. */
   readonly portals: () => readonly string[];
   /** The initiator declares how long data segments may be. */
   readonly limitSegments: (bytes: number) => void;

@@ -1,4 +1,4 @@
-/** The login of a target (RFC 7143, section 6.3): stages, keys and what is answered. */
+/** The login of a target (RFC 7143, section 6.3): stages, keys and answers. */
 import {
   type KeyName,
   LOGIN_STAGE,
@@ -21,7 +21,7 @@ import {
 import { LoginRefusal } from './refusal.js';
 import { type Authentication, isSecurityKey, type Secrets, Security } from './security.js';
 
-/** What a login is judged by. */
+/** Rules that a login must meet. */
 export interface LoginRules {
   readonly targetName: string;
   readonly targetAlias?: string;
@@ -35,7 +35,7 @@ export interface LoginRules {
   readonly hasSession: (tsih: number) => boolean;
 }
 
-/** Which initiator port has logged in to which target. */
+/** The initiator port and the target of a login. */
 export interface LoginIdentity {
   readonly initiatorName: string;
   readonly sessionType: SessionType;
@@ -57,7 +57,7 @@ export interface LoginReply {
 
 const { SECURITY, OPERATIONAL, FULL_FEATURE } = LOGIN_STAGE;
 
-/** Where a stage may lead to (RFC 7143, 11.12.3). */
+/** Stages that may follow each stage (RFC 7143, 11.12.3). */
 const NEXT_STAGES: Readonly<Record<number, readonly number[]>> = {
   [SECURITY]: [OPERATIONAL, FULL_FEATURE],
   [OPERATIONAL]: [FULL_FEATURE],
@@ -75,7 +75,7 @@ const NAMING: ReadonlySet<string> = new Set<KeyName>([
   'SessionType',
 ]);
 
-/** What all requests of a login must have alike. */
+/** Fields that must be the same in all requests of a login. */
 type Constants = Pick<LoginRequest, 'tsih' | 'initiatorTaskTag' | 'cid' | 'cmdSn'> & {
   readonly isid: Uint8Array;
 };
@@ -96,7 +96,7 @@ export class Login {
     this.operational = new OperationalKeys(rules.wishes);
   }
 
-  /** What has been asked for so far: 'Normal' unless said otherwise. */
+  /** The session type requested so far: 'Normal' by default. */
   get sessionType(): SessionType {
     return this.spoken.get('SessionType') === 'Discovery' ? 'Discovery' : 'Normal';
   }
@@ -229,7 +229,7 @@ export class Login {
     return pairs;
   }
 
-  /** What the target says of itself, once. */
+  /** Adds the target's declarations, once. */
   private declare(pairs: TextPair[]): void {
     if (this.hasDeclared) return;
     this.hasDeclared = true;

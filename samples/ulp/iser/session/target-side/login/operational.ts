@@ -1,4 +1,4 @@
-/** Operational negotiation by a target: what each key comes to, and the answer to it. */
+/** Operational negotiation by a target: the result of each key, and the answer. */
 import {
   agree,
   ANSWER,
@@ -12,7 +12,7 @@ import {
 
 export type SessionType = 'Normal' | 'Discovery';
 
-/** What a target wants, by key; a list is of the values that it takes. */
+/** Values that a target wants, by key; a list contains the values that it accepts. */
 export type Wishes = Readonly<Partial<Record<KeyName, string>>>;
 
 /** Values of a session once its login has ended. */
@@ -109,7 +109,7 @@ export class OperationalKeys {
 /** MaxRecvDataSegmentLength of a side that does not declare it (RFC 7143, 13.12). */
 export const UNSPOKEN_SEGMENT_BYTES = 8192;
 
-/** What holds for a key that is not spoken of. */
+/** The value of a key that neither side mentions. */
 function unspoken(key: KeyName): string {
   const rule = KEYS[key];
   if (!('initial' in rule)) return '';

@@ -1,4 +1,4 @@
-/** Why a login is refused. */
+/** The error of a refused login. */
 import type { LOGIN_STATUS } from '../../../wire/index.js';
 
 export type LoginStatus = (typeof LOGIN_STATUS)[keyof typeof LOGIN_STATUS];

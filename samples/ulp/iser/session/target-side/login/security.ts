@@ -1,6 +1,6 @@
 /**
- * The security stage by the side that is logged in to: CHAP as a table of steps (RFC 7143, 12.1).
- * The initiator proves that it knows a secret, and may ask the target for the same.
+ * The security stage of a target: CHAP as a table of steps (RFC 7143, 12.1). The initiator proves
+ * that it knows a secret, and may require the same of the target.
  */
 import {
   CHAP_CHALLENGE_BYTES,
@@ -22,20 +22,20 @@ import {
 import { LoginRefusal } from './refusal.js';
 
 export interface Authentication {
-  /** What an initiator has to prove. */
+  /** Credentials that an initiator must prove. */
   readonly initiator: ChapCredentials;
-  /** What the target proves when it is asked to. */
+  /** Credentials that the target proves on request. */
   readonly target?: ChapCredentials;
 }
 
-/** What CHAP needs and has not by itself. */
+/** Functions that CHAP needs from outside. */
 export interface Secrets {
   readonly md5: Md5;
   /** So many random bytes, of a source that cannot be foretold. */
   readonly random: (bytes: number) => Uint8Array;
 }
 
-/** What is waited for. */
+/** The step that is awaited. */
 type Step = 'METHOD' | 'ALGORITHM' | 'RESPONSE' | 'DONE';
 
 /** The keys that make a step; others of CHAP are out of order. */
