@@ -1,4 +1,4 @@
-/** MD5 of node:crypto, which CHAP needs, and which a system in FIPS mode refuses. */
+/** MD5 of node:crypto for CHAP. A system in FIPS mode refuses it. */
 import { createHash } from 'node:crypto';
 
 export function md5(bytes: Uint8Array): Uint8Array {

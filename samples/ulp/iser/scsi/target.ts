@@ -161,7 +161,7 @@ function failure(
   }
   const known = error instanceof BlockError ? fromBlockError(error) : error;
   if (known instanceof ScsiError) return answer(exchange, known.status, senseOf(known, unit));
-  // A mistake of this program, or a transport that failed without ending the command.
+  // A bug of this program, or a transport that failed without ending the command.
   unit?.onFault(error);
   const fault = ScsiError.check('INTERNAL_TARGET_FAILURE');
   return answer(exchange, fault.status, senseOf(fault, unit));

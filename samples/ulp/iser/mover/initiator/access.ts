@@ -15,7 +15,7 @@ import {
 
 const { SUPPRESS } = CompletionFlags;
 
-/** Memory that is open. */
+/** Memory that is open to the target. */
 export interface Opened {
   /** The RMR context (rkey). */
   readonly stag: number;
@@ -25,10 +25,10 @@ export interface Opened {
 export interface Access {
   /** True if the target may end an access by SEND with invalidate. */
   readonly takesInvalidate: boolean;
-  /** Entries of the request queue that a command takes, beside its SEND. */
+  /** Entries of the request queue that a command takes, besides its SEND. */
   readonly requestsPerTask: number;
   open(segment: LmrSegment, direction: 'in' | 'out'): Opened;
-  /** @param isInvalidated the target has closed it */
+  /** @param isInvalidated true if the target has closed it */
   close(opened: Opened, isInvalidated: boolean): void;
   /** The endpoint is gone. */
   free(): void;
@@ -38,7 +38,7 @@ interface OpenedWindow extends Opened {
   readonly rmr: Rmr;
 }
 
-/** A window for each command under way. */
+/** Access by a memory window for each command in flight. */
 export class WindowAccess implements Access {
   readonly takesInvalidate = true;
   readonly requestsPerTask = 2;
@@ -75,7 +75,7 @@ export class WindowAccess implements Access {
   }
 }
 
-/** The key of the region. */
+/** Access by the key of the region. */
 export class RegionAccess implements Access {
   readonly takesInvalidate = false;
   readonly requestsPerTask = 0;

@@ -40,18 +40,18 @@ import type { InitiatorMemory } from './memory.js';
 import type { InitiatorMover, MoverHost, Portal } from './mover.js';
 
 /**
- * Buffers of SENDs, used in turn. Only each eighth SEND asks for a completion: its completion says
- * that all before it have left, too.
+ * Buffers of SENDs, used in turn. Only each eighth SEND is signalled: its completion shows that all
+ * before it were sent, too.
  */
 const EACH = 8;
 
 class SendRing {
   readonly slots: readonly LmrSegment[];
-  /** Free-running counts of slots handed out, and known to be free again. */
+  /** Free-running counts of slots taken, and of slots known to be free again. */
   private taken = 0;
   private done = 0;
 
-  /** @param slotCount at least 16: when it fills, one with a completion is under way */
+  /** @param slotCount at least 16: if all are in use, a signalled SEND is among them */
   constructor(
     memory: Lmr,
     slotCount: number,
@@ -60,7 +60,7 @@ class SendRing {
     this.slots = Array.from({ length: slotCount }, (_, i) => memory.segment(i * slotBytes, 0));
   }
 
-  /** Slots that can be taken. */
+  /** Number of free slots. */
   get free(): number {
     return this.slots.length - (this.taken - this.done);
   }
@@ -89,22 +89,22 @@ class SendRing {
 
 /** Limits that size a connection. Lengths are in bytes. */
 export interface IserLimits {
-  /** Commands under way at a time. */
+  /** Commands in flight. */
   readonly tasks: number;
   /** The longest data segment that is declared to the target. */
   readonly recvDataSegment: number;
-  /** The longest that is sent. */
+  /** The longest data segment to send. */
   readonly sendDataSegment: number;
   /** Timeout for establishing the connection. */
   readonly connectTimeoutMs: number;
 }
 
-/** A Login Response, and a Text Response of discovery, has so much data at most. */
+/** Longest data of a Login Response, and of a Text Response of discovery. */
 const LOGIN_SEGMENT_BYTES = 8192;
 const LOGIN_RECEIVES = 4;
-/** PDUs that answer no command: pings, asynchronous messages, rejects. */
+/** Receives for PDUs that answer no command: pings, asynchronous messages, rejects. */
 const UNEXPECTED_RECEIVES = 8;
-/** SENDs that answer nothing: NOP-Out, task management, text, logout. */
+/** SENDs besides commands: NOP-Out, task management, text, logout. */
 const OTHER_SENDS = 32;
 const BATCH = 64;
 const { SUPPRESS, DEFAULT } = CompletionFlags;
@@ -113,7 +113,7 @@ const EVENTS = 4;
 /** Memory of a command that is open to the target. */
 interface Exposure {
   readonly opened: Opened;
-  /** The staging buffer, where the consumer's memory is not registered. */
+  /** The staging buffer, if the consumer's memory is not registered. */
   readonly staged: Lmr | undefined;
   isInvalidated: boolean;
 }
@@ -126,16 +126,16 @@ export class IserInitiatorMover implements InitiatorMover {
   private readonly sends: SendRing;
   private readonly sendMemory: Lmr;
   private readonly receiveMemory: Lmr;
-  /** By cookie: where each receive goes. */
+  /** Posted receives by cookie. */
   private readonly receives: LmrSegment[] = [];
   private readonly queue: OutgoingPdu[] = [];
-  /** By task tag. */
+  /** Open memory by task tag. */
   private readonly exposures = new Map<number, Exposure>();
   private readonly batch = new EventBatch(BATCH);
   private isPrepared = false;
   private isOver = false;
 
-  /** @throws DatError for want of memory or of a device */
+  /** @throws DatError if there is no memory, or no device */
   constructor(
     private readonly portal: Portal,
     private readonly host: MoverHost,
@@ -239,7 +239,7 @@ export class IserInitiatorMover implements InitiatorMover {
     this.ep.postRecv(this.receives[slot]!, slot);
   }
 
-  /** Opens memory where the command wants it, and posts the SEND behind that. */
+  /** Opens the memory of a command, and posts the SEND after that. */
   private post({ header, data, task, unsolicitedBytes = 0 }: OutgoingPdu): void {
     const lengthBytes = ISER_HEADER_BYTES + header.length + data.length;
     const segment = this.sends.take(lengthBytes);
@@ -252,7 +252,7 @@ export class IserInitiatorMover implements InitiatorMover {
     this.ep.postSend(segment, cookie, wantsCompletion ? DEFAULT : SUPPRESS);
   }
 
-  /** @returns the fields of the iSER header; undefined where nothing is opened */
+  /** @returns the fields of the iSER header; undefined if nothing is opened */
   private expose(
     task: ScsiTask,
     unsolicitedBytes: number,
@@ -325,7 +325,9 @@ export class IserInitiatorMover implements InitiatorMover {
     if (!this.hasEnded()) this.postReceive(slot);
   }
 
-  /** The target has closed the memory of a command, which only its answer may do. */
+  /**
+   * Handles an invalidation by the target, which is only allowed with the answer to the command.
+   */
   private invalidate(stag: number, tag: number, type: string): void {
     const exposure = this.exposures.get(tag);
     if (type === 'scsiResponse' && exposure?.opened.stag === stag) {
@@ -356,7 +358,7 @@ export class IserInitiatorMover implements InitiatorMover {
     return this.isOver;
   }
 
-  /** The endpoint first: then the target reaches nothing any more. */
+  /** Ends the connection. The endpoint is freed first: then the target cannot access anything. */
   private end(): void {
     this.isOver = true;
     this.queue.length = 0;

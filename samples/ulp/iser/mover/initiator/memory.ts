@@ -10,11 +10,11 @@ const SMALLEST_BYTES = 4096;
 
 export class InitiatorMemory {
   readonly pz: Pz;
-  /** Buffers that wait for their next use, by size: as many as were in use at a time. */
+  /** Free buffers by size. */
   private readonly free = new Map<number, Lmr[]>();
   private readonly own = new WeakMap<ArrayBufferLike, Lmr>();
   private readonly all: Lmr[] = [];
-  /** The longest buffer that the device has. */
+  /** The longest buffer that the device supports. */
   readonly maxBufferBytes: number;
 
   /** @throws DatError as `ia.createPz` */
@@ -33,15 +33,12 @@ export class InitiatorMemory {
     return lmr.bytes;
   }
 
-  /** The region that bytes are a part of; undefined where they have to be copied. */
+  /** The region that contains the bytes; undefined if they must be copied. */
   regionOf(bytes: Uint8Array): Lmr | undefined {
     return this.own.get(bytes.buffer);
   }
 
-  /**
-   * A buffer of at least so many bytes.
-   * @throws DatError as `ia.allocate`
-   */
+  /** A buffer of at least this length. @throws DatError as `ia.allocate` */
   take(lengthBytes: number): Lmr {
     const size = Math.max(SMALLEST_BYTES, 2 ** Math.ceil(Math.log2(lengthBytes)));
     return this.free.get(size)?.pop() ?? this.register(size);
@@ -53,7 +50,7 @@ export class InitiatorMemory {
     else list.push(lmr);
   }
 
-  /** Everything goes; the connections that could reach it have gone before. */
+  /** Frees everything; the connections that could access it are closed already. */
   close(): void {
     if (this.ia.isFreed) return;
     for (const lmr of this.all) if (!lmr.isFreed) lmr.free();

@@ -6,18 +6,20 @@ import type { TargetPdu } from '../../wire/index.js';
 import type { IscsiError, OutgoingPdu, ScsiTask } from '../../session/initiator/index.js';
 
 export interface InitiatorMover {
-  /** Sends a PDU behind all that was sent before. */
+  /** Sends a PDU after all earlier ones. */
   send(pdu: OutgoingPdu): void;
-  /** The PDUs of the full feature phase may come from now on. */
+  /** PDUs of the full feature phase may arrive from now on. */
   prepare(): void;
   /**
-   * The target reaches the memory of a task no more.
-   * @param transferredBytes of `dataIn` that count; they are in it when this returns
+   * Ends the target's access to the memory of a task.
+   * @param transferredBytes valid bytes of `dataIn`; they are in it when this returns
    */
   release(task: ScsiTask, transferredBytes: number): void;
-  /** Memory that commands move without a copy, where there is such; else any. */
+  /**
+   * Allocates memory that commands transfer without a copy, if the mover has such; otherwise any.
+   */
   allocate(lengthBytes: number): Uint8Array;
-  /** Ends the connection: at once, or behind what has been sent. Nothing is told afterwards. */
+  /** Ends the connection: immediately, or after everything was sent. No events follow. */
   close(how: 'graceful' | 'abrupt'): void;
 }
 
@@ -25,7 +27,7 @@ export interface InitiatorMover {
 export interface MoverHost {
   onConnected(): void;
   onPdu(pdu: TargetPdu): void;
-  /** The connection could not be made, or is gone; told once. */
+  /** The connection could not be established, or is lost; called once. */
   onLost(error: IscsiError): void;
 }
 

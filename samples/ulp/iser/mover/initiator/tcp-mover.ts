@@ -35,7 +35,7 @@ export class TcpInitiatorMover implements InitiatorMover {
 
   send({ header, data }: OutgoingPdu): void {
     const { socket } = this;
-    // What is sent in one turn leaves in one system call.
+    // All data of one turn is sent with one system call.
     if (!this.isCorked) {
       this.isCorked = true;
       socket.cork();
@@ -56,7 +56,7 @@ export class TcpInitiatorMover implements InitiatorMover {
   }
 
   release(): void {
-    // Data-In has been put into place as it came.
+    // Data-In was stored when it arrived.
   }
 
   allocate(lengthBytes: number): Uint8Array {

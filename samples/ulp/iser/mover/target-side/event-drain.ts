@@ -5,11 +5,11 @@
  */
 import { DatError, type DatEvent, EventBatch, type Evd } from 'dapl';
 
-/** Events of one connection that are taken in a row, before others have their turn. */
+/** Events of one connection that are taken in a row, before other connections run. */
 const BUDGET = 64;
 
 export type TakeEvent = (event: DatEvent) => void;
-/** Takes a completion out of a batch, which has no object for it. */
+/** Takes a completion from a batch, which has no object for it. */
 export type TakeCompletion = (batch: EventBatch, at: number) => void;
 
 /** Runs soon, outside of any upcall. */
@@ -18,9 +18,9 @@ export type RunLater = (run: () => void) => void;
 type State =
   /** The dispatcher makes an upcall for the next event. */
   | 'ENABLED'
-  /** Upcalls are disabled; the own context is at work, or will be. */
+  /** Upcalls are disabled; the drain is running, or will run. */
   | 'DRAINING'
-  /** No event is taken any more. */
+  /** No more events are taken. */
   | 'TORN DOWN';
 
 export class EventDrain {
@@ -34,14 +34,14 @@ export class EventDrain {
     private readonly takeCompletion: TakeCompletion = () => undefined,
   ) {}
 
-  /** Takes what waits, and enables upcalls. */
+  /** Takes pending events, and enables upcalls. */
   start(): void {
     this.runLater(() => this.drain());
   }
 
   /**
-   * No event is taken any more: resolves when the upcall in progress has ended, so that what it
-   * uses may go.
+   * Stops taking events. Resolves when the upcall in progress has ended, so that its resources can
+   * be freed.
    */
   async tearDown(): Promise<void> {
     this.state = 'TORN DOWN';
@@ -49,7 +49,7 @@ export class EventDrain {
     if (!this.evd.isFreed) await this.evd.modifyUpcall('TEARDOWN');
   }
 
-  /** One event has come. The rest is drained outside of the upcall. */
+  /** Handles one event. The others are drained outside the upcall. */
   private readonly onUpcall = (event: DatEvent): void => {
     if (this.state !== 'ENABLED') return;
     this.state = 'DRAINING';
@@ -58,7 +58,7 @@ export class EventDrain {
     this.runLater(() => this.drain());
   };
 
-  /** The own context: everything that waits, then the next upcall is asked for. */
+  /** Drains all pending events in a context of its own, then enables the next upcall. */
   private drain(): void {
     for (let taken = 0; taken < BUDGET; taken += this.batch.count) {
       if (this.state !== 'DRAINING' || this.evd.isFreed) return;
@@ -78,7 +78,7 @@ export class EventDrain {
     }
   }
 
-  /** @returns false when events wait: upcalls are as they were, and the context goes on */
+  /** @returns false if events are pending; upcalls are then unchanged */
   private enable(): boolean {
     this.state = 'ENABLED';
     try {

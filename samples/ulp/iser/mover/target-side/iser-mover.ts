@@ -49,9 +49,9 @@ import { COPIED_BYTES, type RegisteredMemory, SEND_BYTES } from './registered-me
 // completion: what is to happen when each has completed. A success that nothing waits for is not
 // told by the device (SUPPRESS), but by a later one.
 
-/** Hears of the end of a request; `error` is why it has failed. */
+/** Called at the end of a request; `error` is the reason that it failed. */
 type Completed = (error?: Error) => void;
-/** Posts under this cookie. @param isTold whether its success makes a completion */
+/** Posts with this cookie. @param isTold true to signal a success */
 type PostRequest = (cookie: number, isTold: boolean) => void;
 
 interface Waiting {
@@ -64,17 +64,17 @@ interface Waiting {
 const EACH = 8;
 
 export class PostedRequests {
-  /** By cookie modulo their number. */
+  /** Requests by cookie modulo their number. */
   private readonly slots: (Completed | undefined)[];
   private readonly waiting: Waiting[] = [];
-  /** Free-running counts: requests posted, told to have completed, and the last that is to tell. */
+  /** Free-running counts: requests posted, known to be complete, and the last signalled one. */
   private posted = 0;
   private done = 0;
   private lastTold = 0;
   private ended: Error | undefined = undefined;
 
   /**
-   * @param limit requests posted at a time, at least 16; more wait for their turn, in order
+   * @param limit requests in flight, at least 16; more wait, in order
    * @param onPost called before each request
    */
   constructor(
@@ -84,14 +84,15 @@ export class PostedRequests {
     this.slots = new Array<Completed | undefined>(limit).fill(undefined);
   }
 
-  /** No completion is to come, and nothing waits. */
+  /** True if no completion is outstanding and nothing waits. */
   get isIdle(): boolean {
     return this.done >= this.lastTold && this.waiting.length === 0;
   }
 
   /**
-   * Posts a request, now or behind those that wait. `completed` is called once, and never here.
-   * @param isAwaited it is told of at once; otherwise with a later one, or at the end
+   * Posts a request, now or after those that wait. `completed` is called once, and never from
+   * within.
+   * @param isAwaited true to report its success at once; otherwise with a later one, or at the end
    */
   post(post: PostRequest, completed: Completed, isAwaited: boolean): void {
     if (this.ended !== undefined) {
@@ -102,7 +103,9 @@ export class PostedRequests {
     } else this.begin(post, completed, isAwaited);
   }
 
-  /** A request has completed, and with it all before it. @param error why it has failed */
+  /**
+   * A request has completed, and with it all earlier ones. @param error the reason that it failed
+   */
   complete(cookie: number, error?: Error): void {
     while (this.done < cookie) this.settle();
     if (this.done === cookie) this.settle(error);
@@ -113,7 +116,7 @@ export class PostedRequests {
     }
   }
 
-  /** None completes any more: the queue pair is gone. */
+  /** Ends all requests: the queue pair is gone. */
   end(why: Error): void {
     this.ended ??= why;
     while (this.done < this.posted) this.settle(why);
@@ -138,7 +141,7 @@ export class PostedRequests {
     try {
       post(cookie, isTold);
     } catch (error) {
-      // The connection has ended; the event that says so comes.
+      // The connection has ended; its event follows.
       queueMicrotask(() => completed(error as Error));
       return;
     }
@@ -154,11 +157,11 @@ export interface IserMoverParts {
   readonly memory: RegisteredMemory;
   readonly alarm: SetAlarm;
   readonly portal: string;
-  /** The initiator, for people. */
+  /** The initiator's name in messages. */
   readonly peer: string;
-  /** Receives posted: commands in the window, and what comes beside them. */
+  /** Receives to post: for commands in the window, and other PDUs. */
   readonly receives: number;
-  /** The initiator takes SEND with invalidate. */
+  /** True if the initiator supports SEND with invalidate. */
   readonly takesInvalidate: boolean;
 }
 
@@ -168,7 +171,7 @@ const REQUESTS = 256;
 const CONNECTION_EVENTS = 4;
 /** Time for the data that was sent before the end. */
 const LINGER_MS = 1000;
-/** The initiator is asked for a sign of life after so much silence. */
+/** Silence after which the initiator is probed. */
 const KEEP_ALIVE_MS = 5000;
 const HIGHEST_ADDRESS = 2n ** 64n;
 const RECEIVES: ReadonlySet<number> = new Set([
@@ -179,7 +182,7 @@ const RECEIVES: ReadonlySet<number> = new Set([
 
 export class IserMover implements Datamover {
   readonly connection: TargetConnection;
-  /** Resolves when the endpoint and its memory have gone. */
+  /** Resolves when the endpoint and its memory are freed. */
   readonly freed: Promise<void>;
   private readonly evd: Evd;
   private readonly ep: Ep;
@@ -194,7 +197,7 @@ export class IserMover implements Datamover {
   private cancelLinger: (() => void) | undefined = undefined;
   private resolveFreed: () => void = () => undefined;
 
-  /** Readies an endpoint; `accept` connects it. @throws DatError */
+  /** Prepares an endpoint; `accept` connects it. @throws DatError */
   constructor(private readonly parts: IserMoverParts) {
     const { ia, memory, receives, target, alarm, portal } = parts;
     const { pz } = memory;
@@ -231,7 +234,7 @@ export class IserMover implements Datamover {
       isPending: () => !this.requests.isIdle,
       stalled: () => {
         this.connection.stalled();
-        // It does not take what would be waited for either.
+        // It would not take the rest either, so do not wait.
         this.end('the session has ended');
       },
     });
@@ -239,13 +242,13 @@ export class IserMover implements Datamover {
     target.enter(this.connection);
   }
 
-  /** @throws DatError when the request cannot be accepted any more */
+  /** @throws DatError if the request cannot be accepted any more */
   accept(request: Cr, privateData: Uint8Array): void {
     request.accept(this.ep, { privateData });
     this.drain.start();
   }
 
-  /** The connection has come to nothing. */
+  /** The connection was not established. */
   abandon(reason: string): void {
     this.end(reason);
   }
@@ -344,7 +347,7 @@ export class IserMover implements Datamover {
   ): void {
     const isGood = status === DatDtoStatus.SUCCESS;
     if (RECEIVES.has(operation)) {
-      // The event that says why follows.
+      // The event with the reason follows.
       if (isGood) this.takeMessage(cookie, lengthBytes);
       return;
     }
@@ -382,7 +385,9 @@ export class IserMover implements Datamover {
     }
   }
 
-  /** No living initiator asks; one that does is answered, and carries on (RFC 7145, 5.1.1). */
+  /**
+   * Answers a Hello. No known initiator sends one; one that does can continue (RFC 7145, 5.1.1).
+   */
   private answerHello(): void {
     const lease = this.parts.memory.sends.tryTake();
     if (lease === undefined) return;
@@ -426,8 +431,8 @@ export class IserMover implements Datamover {
   }
 
   /**
-   * Posts a transfer in pieces that the device moves at a time. Requests complete in order, and
-   * what fails ends the connection: the last one tells of all.
+   * Posts a transfer in pieces that the device can move. Requests complete in order, and a failure
+   * ends the connection: so the last piece reports for all.
    */
   private inPieces(
     segment: LmrSegment,
@@ -476,7 +481,7 @@ export class IserMover implements Datamover {
 
   // The end
 
-  /** The connection ends when nothing that was sent is under way any more. */
+  /** Disconnects when nothing that was sent is in flight any more. */
   private leaveWhenSent(): void {
     if (this.hasEnded || !this.requests.isIdle) return;
     if (this.ep.state === 'CONNECTED') this.ep.disconnect('graceful');
@@ -491,8 +496,8 @@ export class IserMover implements Datamover {
   }
 
   /**
-   * At logout, or when the connection is lost: no upcall starts any more, what was posted is
-   * flushed, and only then does the memory go.
+   * Frees everything, at logout or when the connection is lost: no more upcalls, then posted
+   * requests are flushed, and only then is the memory freed.
    */
   private async free(reason: string): Promise<void> {
     const { ep, evd, area, requests } = this;
@@ -509,7 +514,10 @@ export class IserMover implements Datamover {
   }
 }
 
-/** Receives are posted before an initiator may send; a late one is waited for. */
+/**
+ * RNR retries without limit: receives are posted before an initiator may send, so a missing one
+ * comes soon.
+ */
 const FOR_EVER = 7;
 
 function flagsOf(isTold: boolean): number {
@@ -531,8 +539,8 @@ function advertisedIn(header: IserHeader): AdvertisedBuffers | undefined {
 }
 
 /**
- * libiscsi declares immediate data that it does not send, and opens memory for all of it. Such a
- * command has none: its data is fetched like any other.
+ * Handles a bug of libiscsi, which declares immediate data that it does not send, and opens memory
+ * for all of it. The data of such a command is fetched like any other.
  */
 function forgetAbsentData(pdu: Uint8Array, { writeValid }: IserHeader): void {
   if (pdu.length < BHS_BYTES || ((pdu[0] ?? 0) & 0x3f) !== INITIATOR_OPCODE.SCSI_COMMAND) return;

@@ -12,19 +12,19 @@ export interface IserPortalParts {
   readonly ia: Ia;
   /** Port in rdma_cm's TCP port space: 1 to 65535. */
   readonly port: number;
-  /** `address:port`, as SendTargets tells it. */
+  /** `address:port`, as in SendTargets. */
   readonly name: string;
   /** Memory for the disk's bytes while they are moved. */
   readonly memory: Uint8Array;
-  /** Bytes of it that a command is lent at a time. */
+  /** Bytes of a chunk that a command borrows. */
   readonly chunkBytes: number;
   readonly alarm: SetAlarm;
-  /** A connection came to nothing, or a request was refused: a sentence for people. */
+  /** Receives a sentence when a connection was not established, or a request was refused. */
   readonly onNote: (note: string) => void;
 }
 
 const BACKLOG = 128;
-/** Immediate commands, and what a session has beside its window. */
+/** Receives for immediate commands, and for PDUs beyond the window. */
 const SPARE_RECEIVES = 24;
 
 export class IserPortal {
@@ -35,7 +35,7 @@ export class IserPortal {
   private readonly memory: RegisteredMemory;
   private readonly movers = new Set<IserMover>();
 
-  /** @throws DatError DAT_CONN_QUAL_IN_USE; what creating memory and dispatchers gives */
+  /** @throws DatError DAT_CONN_QUAL_IN_USE; errors of creating memory and dispatchers */
   constructor(private readonly parts: IserPortalParts) {
     const { ia, port, name, memory, chunkBytes, target } = parts;
     this.name = name;
@@ -52,7 +52,7 @@ export class IserPortal {
     target.addPortal(name, true);
   }
 
-  /** Listens no more; connections live on. */
+  /** Stops listening; open connections continue. */
   async closeListener(): Promise<void> {
     await this.drain.tearDown();
     // An adapter that is closed has freed it, and then the dispatcher.
@@ -64,7 +64,7 @@ export class IserPortal {
     await this.evd.free();
   }
 
-  /** Resolves when all connections have gone, and gives the memory back. */
+  /** Resolves when all connections are closed, and frees the memory. */
   async free(): Promise<void> {
     await Promise.all([...this.movers].map((mover) => mover.freed));
     this.memory.free();
@@ -104,8 +104,8 @@ export class IserPortal {
 }
 
 /**
- * Only an initiator that says so is sent SEND with invalidate: its private data has the header of
- * iSER, with the flag against it clear. One without private data says nothing.
+ * True if the initiator accepts SEND with invalidate. It must say so: its private data has the
+ * header of iSER, with the flag against it clear. Without private data the answer is no.
  */
 function invalidates(privateData: Uint8Array): boolean {
   if (privateData.length < iserCmHeader.lengthBytes) return false;
@@ -120,7 +120,7 @@ function answerTo(takesInvalidate: boolean): Uint8Array {
   }).bytes;
 }
 
-/** An address as it stands before a port. */
+/** Formats an address for use before a port. */
 export function bracketed(address: string): string {
   return address.includes(':') ? `[${address}]` : address;
 }

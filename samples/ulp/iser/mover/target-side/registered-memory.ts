@@ -7,7 +7,10 @@ import { allOrNone } from '../all-or-none.js';
 
 /** iSER header, basic header and the longest data segment of a control PDU. */
 export const SEND_BYTES = 28 + 48 + 8192;
-/** Bytes that are copied, not waited for: the initiator's answer comes a round trip sooner. */
+/**
+ * Length up to which bytes are copied rather than awaited: the initiator's answer comes a round
+ * trip sooner.
+ */
 export const COPIED_BYTES = 16_384;
 
 export class RegisteredMemory {
@@ -19,7 +22,7 @@ export class RegisteredMemory {
   private readonly regionBytes: number;
 
   /**
-   * @param memory what the disk's bytes are in while they are moved
+   * @param memory for the disk's bytes while they are moved
    * @param chunkBytes of each transfer, at most
    * @throws DatError as `ia.createLmr`
    */
@@ -42,7 +45,7 @@ export class RegisteredMemory {
     this.copies = new BufferPool({ pz: this.pz, bufferBytes: COPIED_BYTES });
   }
 
-  /** The segment of these bytes, if they are a part of the registered memory. */
+  /** The segment of these bytes, if they are part of the registered memory. */
   find(bytes: Uint8Array): LmrSegment | undefined {
     const { memory, regionBytes } = this;
     const offset = bytes.byteOffset - memory.byteOffset;
@@ -53,7 +56,7 @@ export class RegisteredMemory {
     return region?.segment(offset % regionBytes, bytes.length);
   }
 
-  /** Gives all of it back; what was posted must have completed. */
+  /** Frees everything; posted requests must have completed. */
   free(): void {
     for (const pool of [this.sends, this.copies]) pool.close();
     // An adapter that is closed has freed them.

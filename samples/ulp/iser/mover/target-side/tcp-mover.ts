@@ -22,9 +22,9 @@ import {
 } from '../../session/target-side/index.js';
 import { alarm } from '../alarm.js';
 
-/** Bytes that may wait to be sent before nothing is read any more. */
+/** Bytes waiting to be sent at which reading stops. */
 const HIGH_WATER_BYTES = 4 << 20;
-/** An initiator that does not take what was sent is waited for this long. */
+/** Time for an initiator to take the bytes that were sent. */
 const LINGER_MS = 1000;
 type Sent = (error?: Error | null) => void;
 const PADDING = new Uint8Array(3);
@@ -48,7 +48,7 @@ export class TcpMover implements Datamover {
     target.enter(this.connection);
     socket.on('data', (chunk) => this.take(chunk));
     socket.on('drain', () => socket.resume());
-    // What came before is dealt with first; the other direction is closed by the session's end.
+    // Handle earlier data first; the end of the session closes the other direction.
     socket.on('end', () => this.end());
     socket.on('error', (error) => (this.reason = error.message));
     socket.on('close', () => this.end());
@@ -102,13 +102,13 @@ export class TcpMover implements Datamover {
     } catch (error) {
       if (!(error instanceof WireError || error instanceof ProtocolFault)) throw error;
       this.connection.receiveFault(error, bytes);
-      // Where one PDU ends and the next one begins is not known any more.
+      // The boundaries between PDUs are lost.
       if (error instanceof WireError) this.connection.close(error.message);
     }
     if (this.socket.writableLength > HIGH_WATER_BYTES) this.socket.pause();
   }
 
-  /** Data that answers an R2T is not for the session. */
+  /** Handles data that answers an R2T: it is not for the session. */
   private takeDataOut(bytes: Uint8Array): boolean {
     const isDataOut = ((bytes[0] ?? 0) & 0x3f) === INITIATOR_OPCODE.DATA_OUT;
     if (!isDataOut || this.transfers === undefined) return false;

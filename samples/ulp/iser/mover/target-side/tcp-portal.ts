@@ -10,7 +10,7 @@ export class TcpPortal {
     private readonly server: Server,
   ) {}
 
-  /** @throws the system's error for an address that cannot be listened on */
+  /** @throws the system's error if it cannot listen on the address */
   static async listen(target: TargetNode, address: string, port: number): Promise<TcpPortal> {
     const server = createServer((socket) => meet(target, socket));
     await new Promise<void>((resolve, reject) => {
@@ -24,7 +24,7 @@ export class TcpPortal {
     return new TcpPortal(name, server);
   }
 
-  /** Listens no more; connections live on. */
+  /** Stops listening; open connections continue. */
   async closeListener(): Promise<void> {
     this.server.close();
   }

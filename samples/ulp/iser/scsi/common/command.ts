@@ -19,8 +19,8 @@ export type ScsiStatus = (typeof ScsiStatus)[keyof typeof ScsiStatus];
 
 export interface ScsiCommand {
   /**
-   * The initiator port, as its name is in SCSI: `iqn.example,i,0x00023d000001` (RFC 7143 4.4.1).
-   * With the one port that this target has, it is the I_T nexus.
+   * The initiator port by its SCSI name: `iqn.example,i,0x00023d000001` (RFC 7143 4.4.1). Because
+   * this target has one port, it is also the I_T nexus.
    */
   readonly initiatorPort: string;
   /** Eight bytes, SAM-5 4.7. */
@@ -33,13 +33,13 @@ export interface ScsiCommand {
   /** Bytes that the initiator has room for; 0 without data-in. */
   readonly dataInBytes: number;
   /**
-   * Fetches data-out: `into` is filled from `offset` on, within `dataOutBytes`. Called with
-   * ascending offsets, one at a time. Rejects if the connection or the command ends.
+   * Fetches data-out: fills `into` from `offset` on, within `dataOutBytes`. Called with ascending
+   * offsets, one at a time. Rejects if the connection or the command ends.
    */
   pull(offset: number, into: Uint8Array): Promise<void>;
   /**
-   * Hands over data-in, within `dataInBytes`, with ascending offsets, one at a time. `from` is the
-   * caller's again when the promise resolves.
+   * Delivers data-in, within `dataInBytes`, with ascending offsets, one at a time. The caller may
+   * reuse `from` when the promise resolves.
    */
   push(offset: number, from: Uint8Array): Promise<void>;
   /**
@@ -49,7 +49,10 @@ export interface ScsiCommand {
   readonly abort: Abort;
 }
 
-/** Bytes of the command's own length beside what the initiator expected (RFC 7143 11.4.5). */
+/**
+ * Difference between the command's own length and the length that the initiator expected (RFC 7143
+ * 11.4.5).
+ */
 export interface Residual {
   readonly kind: 'none' | 'overflow' | 'underflow';
   readonly bytes: number;
@@ -57,7 +60,7 @@ export interface Residual {
 
 export interface ScsiResult {
   readonly status: ScsiStatus;
-  /** Sense data without iSCSI's length in front; empty unless CHECK CONDITION. */
+  /** Sense data without iSCSI's length field; empty unless CHECK CONDITION. */
   readonly sense: Uint8Array;
   readonly residual: Residual;
   /** The task was aborted by a management function or its signal: no response may be sent. */
@@ -78,7 +81,7 @@ export type TaskManagementAnswer =
 
 /** The SCSI target device as a transport sees it: `ScsiTarget`. */
 export interface ScsiDevice {
-  /** Runs a command to its end. Never rejects: what goes wrong is in status and sense. */
+  /** Executes a command. It never rejects: errors are in status and sense. */
   execute(command: ScsiCommand): Promise<ScsiResult>;
   /**
    * Resolves when the commands concerned have ended. ABORT TASK is the transport's: it aborts the
@@ -89,7 +92,7 @@ export interface ScsiDevice {
     initiatorPort: string,
     lun: Uint8Array,
   ): Promise<TaskManagementAnswer>;
-  /** A session began: its nexus has no unit attentions and no tasks. */
+  /** A session has begun: its nexus has no unit attentions and no tasks. */
   nexusOpened(initiatorPort: string): void;
   /** The session ended, by logout or otherwise: its tasks are aborted, its RESERVE(6) released. */
   nexusLost(initiatorPort: string): Promise<void>;

@@ -6,17 +6,17 @@ import { type AbortFlag, type BufferPool, type ChunkWork, inChunks } from '../..
 import type { Residual, ScsiCommand } from '../common/command.js';
 import { ScsiError } from '../common/scsi-error.js';
 
-/** The command was aborted, or its connection has ended: there is nothing to answer. */
+/** The command was aborted, or its connection has ended: no answer is sent. */
 export class TaskAborted extends Error {
   override readonly name = 'TaskAborted';
 }
 
 export class Exchange {
   readonly cdb: DataView;
-  /** Bytes that the command itself is about, in the direction that it has. */
+  /** Bytes of the command itself, in its direction. */
   private scsiBytes = 0;
 
-  /** @param pool where the bytes are meanwhile */
+  /** @param pool buffers for the bytes in transit */
   constructor(
     readonly command: ScsiCommand,
     private readonly pool: BufferPool,
@@ -45,7 +45,7 @@ export class Exchange {
     if (this.signal.aborted) throw new TaskAborted();
   }
 
-  /** Parameter data for the initiator, cut off at the allocation length. */
+  /** Sends parameter data to the initiator, truncated to the allocation length. */
   async respond(data: Uint8Array, allocationLength: number): Promise<void> {
     this.scsiBytes = Math.min(data.length, allocationLength);
     const bytes = Math.min(this.scsiBytes, this.command.dataInBytes);
@@ -58,8 +58,8 @@ export class Exchange {
   }
 
   /**
-   * A parameter list, or other data-out that is small enough for memory of its own.
-   * @throws ScsiError for less than `bytes` from the initiator
+   * Fetches a parameter list, or other data-out that is small enough for its own memory. @throws
+   * ScsiError if the initiator sends less than `bytes`
    */
   async gather(bytes: number): Promise<Uint8Array> {
     this.expect(bytes);
@@ -76,7 +76,7 @@ export class Exchange {
     return list;
   }
 
-  /** Bytes that the command itself is about; for the residual. */
+  /** Sets the bytes of the command itself, for the residual. */
   expect(bytes: number): void {
     this.scsiBytes = bytes;
   }
@@ -94,7 +94,7 @@ export class Exchange {
       const borrower = this.nexus;
       await inChunks({ pool, bytes, unitBytes, signal, scratch, borrower }, first, second);
     } catch (error) {
-      // Whatever failed because of the abort.
+      // An error that the abort has caused is reported as the abort.
       this.checkAborted();
       throw error;
     }

@@ -7,13 +7,13 @@ export interface Identity {
   readonly product: string;
   /** At most 4. */
   readonly revision: string;
-  /** Tells this unit from all others; at most 36 characters of ASCII. */
+  /** Identifies this unit; at most 36 characters of ASCII. */
   readonly serial: string;
 }
 
 const LIMITS = { vendor: 8, product: 16, revision: 4, serial: 36 } as const;
 
-/** @throws RangeError for a name that is empty, too long or not of ASCII */
+/** @throws RangeError if a name is empty, too long or not ASCII */
 export function checkIdentity(identity: Identity): Identity {
   for (const [name, limit] of Object.entries(LIMITS)) {
     const text = identity[name as keyof Identity];
@@ -25,8 +25,8 @@ export function checkIdentity(identity: Identity): Identity {
 }
 
 /**
- * An NAA identifier of the locally assigned form: 3, and a hash of 60 bits (FNV-1a) of the serial
- * number alone: the disk is the same behind a target of another name.
+ * An NAA identifier of the locally assigned form: 3, and a 60-bit hash (FNV-1a) of the serial
+ * number alone, because the disk stays the same behind a target of another name.
  */
 export function naaOf({ serial }: Identity): bigint {
   let hash = 0xcbf29ce484222325n;

@@ -8,15 +8,15 @@ import { ModePages } from './mode-pages.js';
 import { TaskSet } from './task-set.js';
 
 /**
- * Keeps commands that read and then write (COMPARE AND WRITE, ORWRITE) apart from all that touches
- * the medium meanwhile. Held only while the backend works, never while an initiator is waited for.
+ * Separates commands that read and then write (COMPARE AND WRITE, ORWRITE) from all other accesses
+ * to the medium. It is only held while the backend works, never while waiting for an initiator.
  */
 class MediumLock {
   private shared = 0;
   private isExclusive = false;
   private readonly waiting: { readonly isExclusive: boolean; readonly enter: () => void }[] = [];
 
-  /** With any number of others of its kind. */
+  /** Runs together with any number of others of this kind. */
   async withOthers<T>(work: () => Promise<T>): Promise<T> {
     if (this.isExclusive || this.waiting.length > 0) await this.queue(false);
     else this.shared++;
@@ -43,7 +43,7 @@ class MediumLock {
     return new Promise((enter) => this.waiting.push({ isExclusive, enter }));
   }
 
-  /** Lets in what may enter, in the order of arrival. */
+  /** Admits waiting commands in order of arrival, as far as possible. */
   private admit(): void {
     for (let next = this.waiting[0]; next !== undefined; next = this.waiting[0]) {
       if (this.isExclusive || (next.isExclusive && this.shared > 0)) return;
@@ -63,20 +63,22 @@ interface Limits {
   readonly maxUnmapBlocks: number;
   readonly maxUnmapDescriptors: number;
   readonly maxWriteSameBlocks: number;
-  /** Logical blocks of a physical one: writes and discards of whole ones are cheaper. */
+  /** Logical blocks in a physical one: writes and discards of whole physical blocks are cheaper. */
   readonly physicalBlocks: number;
 }
 
 const KIB = 1024;
 const MIB = KIB * KIB;
 
-/** READ, WRITE and VERIFY go through the buffer pool chunk by chunk: this bounds their time. */
+/**
+ * Limit of READ, WRITE and VERIFY, which use the buffer pool chunk by chunk: it bounds their time.
+ */
 const MAX_TRANSFER_BYTES = 32 * MIB;
 const OPTIMAL_TRANSFER_BYTES = 256 * KIB;
-/** Both halves of the data are kept in memory of the command's own. */
+/** Limit of COMPARE AND WRITE, which keeps both halves of the data in its own memory. */
 const MAX_COMPARE_AND_WRITE_BYTES = 64 * KIB;
 const MAX_WRITE_SAME_BYTES = 64 * MIB;
-/** File systems and flash have blocks of this size; holes in files are of whole ones. */
+/** Block size of file systems and flash; holes in files consist of whole ones. */
 const PHYSICAL_BLOCK_BYTES = 4096;
 const MAX_UNMAP_BLOCKS = 1 << 20;
 const MAX_UNMAP_DESCRIPTORS = 256;
@@ -93,11 +95,11 @@ function limitsOf({ blockBytes }: BlockGeometry): Limits {
   };
 }
 
-/** Unit attention conditions: what each nexus is yet to be told (SAM-5 5.14). */
+/** Unit attention conditions that each nexus must still be told (SAM-5 5.14). */
 class Attentions {
   private readonly pending = new Map<string, ConditionName[]>();
 
-  /** From now on the nexus is told what happens. */
+  /** Begins to keep conditions for a nexus. */
   open(nexus: string): void {
     if (!this.pending.has(nexus)) this.pending.set(nexus, []);
   }
@@ -106,7 +108,7 @@ class Attentions {
     this.pending.delete(nexus);
   }
 
-  /** For one nexus; a condition that is pending already is not repeated. */
+  /** Raises a condition for one nexus; a pending one is not repeated. */
   raise(nexus: string, condition: ConditionName): void {
     const conditions = this.pending.get(nexus);
     if (conditions?.includes(condition) === false) conditions.push(condition);
@@ -116,12 +118,12 @@ class Attentions {
     for (const nexus of this.pending.keys()) if (nexus !== except) this.raise(nexus, condition);
   }
 
-  /** A reset: what was pending before it does not matter any more. */
+  /** Handles a reset: earlier pending conditions do not matter any more. */
   reset(condition: ConditionName): void {
     for (const conditions of this.pending.values()) conditions.splice(0, Infinity, condition);
   }
 
-  /** The oldest one, which is then reported. */
+  /** Takes the oldest condition, which is then reported. */
   take(nexus: string): ConditionName | undefined {
     return this.pending.get(nexus)?.shift();
   }
@@ -149,7 +151,7 @@ export class LogicalUnit {
   /** False after START STOP UNIT has stopped it. */
   isStarted = true;
 
-  /** @throws RangeError for names that SCSI cannot hold */
+  /** @throws RangeError for names that SCSI cannot represent */
   constructor({ backend, identity, onFault = () => {} }: LogicalUnitOptions) {
     this.backend = backend;
     this.identity = checkIdentity(identity);
@@ -175,7 +177,9 @@ export class LogicalUnit {
     this.attentions.close(nexus);
   }
 
-  /** SAM-5 6.3: tasks and RESERVE(6) end, mode pages are as in the beginning. */
+  /**
+   * Resets the unit (SAM-5 6.3): ends tasks and RESERVE(6), and restores the initial mode pages.
+   */
   async reset(by: string): Promise<void> {
     await this.tasks.abort(by, () => true);
     this.reservedBy = undefined;

@@ -14,7 +14,7 @@ interface Page {
 const bytes = (hex: string): Uint8Array =>
   Uint8Array.from(Buffer.from(hex.replaceAll(' ', ''), 'hex'));
 
-/** Each page with its header; what is 0 in the second row cannot be changed. */
+/** Each page with its header; bits that are 0 in the second row cannot be changed. */
 const PAGES: readonly {
   readonly code: number;
   readonly defaults: string;
@@ -52,14 +52,14 @@ export class ModePages {
     return this.pages.map(({ code }) => code);
   }
 
-  /** The page with its header, or undefined for one that is not there. */
+  /** The page with its header, or undefined if it does not exist. */
   page(code: number, control: PageControl): Uint8Array | undefined {
     const page = this.find(code);
     if (page === undefined) return undefined;
     return { current: page.current, changeable: page.changeable, default: page.defaults }[control];
   }
 
-  /** The first byte in which a page of MODE SELECT differs where it may not, or undefined. */
+  /** The first byte of a MODE SELECT page that changes a fixed bit, or undefined. */
   refused(code: number, wanted: Uint8Array): number | undefined {
     const { current, changeable } = this.find(code)!;
     // Byte 0 has PS, which is reserved in MODE SELECT.
@@ -70,7 +70,7 @@ export class ModePages {
     return undefined;
   }
 
-  /** @returns whether anything changed */
+  /** @returns true if anything changed */
   set(code: number, wanted: Uint8Array): boolean {
     const page = this.find(code)!;
     const isChange = page.current.some((byte, at) => at > 0 && byte !== wanted[at]);
@@ -82,7 +82,7 @@ export class ModePages {
     for (const page of this.pages) page.current = page.defaults;
   }
 
-  /** Sense data are of the descriptor format. */
+  /** True if sense data use the descriptor format. */
   get hasDescriptorSense(): boolean {
     return this.bit(D_SENSE);
   }
@@ -91,7 +91,7 @@ export class ModePages {
     return this.bit(SWP);
   }
 
-  /** Writes may be answered before they are durable. */
+  /** True if writes may be answered before they are durable. */
   get hasWriteCache(): boolean {
     return this.bit(WCE);
   }

@@ -2,13 +2,13 @@
 import { type ScsiCommand, ScsiStatus, type TaskAttribute } from '../common/command.js';
 import { ScsiError } from '../common/scsi-error.js';
 
-/** More commands than this end with TASK SET FULL. */
+/** Limit of commands; more end with TASK SET FULL. */
 export const MAX_TASKS = 4096;
 
-/** A command that was entered. */
+/** A command in the set. */
 export interface TaskEntry {
   readonly command: ScsiCommand;
-  /** Aborted by another nexus: its initiator is told so (SAM-5 5.6, TAS). */
+  /** True if another nexus aborted it: its initiator is told (SAM-5 5.6, TAS). */
   isAbortedByOther: boolean;
 }
 
@@ -21,7 +21,10 @@ const WAITS_FOR: Readonly<Record<TaskAttribute, readonly TaskAttribute[]>> = {
   ACA: [],
 };
 
-/** Most commands are waited for by none: only what waits makes a promise. */
+/**
+ * An entry. No other command waits for most entries, so promises are only created for those that
+ * wait.
+ */
 class Entry implements TaskEntry {
   isAbortedByOther = false;
   private hasEnded = false;
@@ -52,8 +55,8 @@ export class TaskSet {
   }
 
   /**
-   * Enters a command, waits until it may start, and runs it.
-   * @throws ScsiError TASK SET FULL, and what the work throws
+   * Enters a command, waits until it may start, and runs it. @throws ScsiError TASK SET FULL, and
+   * errors of the work
    */
   async run<T>(command: ScsiCommand, work: (entry: TaskEntry) => Promise<T>): Promise<T> {
     if (this.entries.size >= MAX_TASKS) throw ScsiError.withStatus(ScsiStatus.TASK_SET_FULL);
