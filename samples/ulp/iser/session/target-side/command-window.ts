@@ -8,12 +8,12 @@ import { serialAdd, serialDistance } from '../../wire/index.js';
 export type Admission =
   /** It is the next one, or an immediate one. */
   | 'deliver'
-  /** Others are missing before it; `next` gives it when its turn has come. */
+  /** Earlier commands are missing; `next` returns it in its turn. */
   | 'hold'
-  /** Outside of the window, or there already: ignored without a word, as RFC 7143 has it. */
+  /** Outside the window, or a duplicate: silently ignored, as RFC 7143 requires. */
   | 'ignore';
 
-/** @typeParam T what is held of a command that came before its turn */
+/** @typeParam T the record of a command that waits for its turn */
 export class CommandWindow<T> {
   private expected: number;
   private highest: number;
@@ -21,7 +21,7 @@ export class CommandWindow<T> {
 
   /**
    * @param first CmdSN of the login request: the first command has the same
-   * @param depth commands that may be under way: 1 to 2^31 - 1
+   * @param depth commands in flight: 1 to 2^31 - 1
    */
   constructor(
     first: number,
@@ -41,12 +41,12 @@ export class CommandWindow<T> {
     return this.highest;
   }
 
-  /** Commands that wait for others before them. */
+  /** Number of commands that wait for earlier ones. */
   get heldCount(): number {
     return this.held.size;
   }
 
-  /** A command has come. */
+  /** Decides on a received command. */
   admit(cmdSn: number, isImmediate: boolean, command: T): Admission {
     const isInside =
       serialDistance(cmdSn, this.expected) >= 0 && serialDistance(this.highest, cmdSn) >= 0;
@@ -60,12 +60,12 @@ export class CommandWindow<T> {
     return 'deliver';
   }
 
-  /** Something else is held of a command that waits. */
+  /** Replaces the record of a waiting command. */
   replace(cmdSn: number, command: T): void {
     if (this.held.has(cmdSn)) this.held.set(cmdSn, command);
   }
 
-  /** The command whose turn has come behind the one that has been delivered. */
+  /** The command that follows the one just delivered, if it has arrived. */
   next(): T | undefined {
     const command = this.held.get(this.expected);
     if (command === undefined) return undefined;
@@ -74,14 +74,14 @@ export class CommandWindow<T> {
     return command;
   }
 
-  /** A command that took a CmdSN has been answered: there is room for another one. */
+  /** A command that took a CmdSN was answered: there is room for another one. */
   open(): void {
     this.highest = serialAdd(this.highest, 1);
   }
 
   /**
-   * An immediate command carries the CmdSN of the next command at the time that it was sent. So it
-   * is at most a window away from what is expected: one that is not belongs to something else.
+   * True if an immediate command's CmdSN is plausible. It carries the CmdSN of the next command at
+   * the time of sending, so it is at most a window away from the expected one.
    */
   private isNear(cmdSn: number): boolean {
     return Math.abs(serialDistance(cmdSn, this.expected)) <= this.depth;

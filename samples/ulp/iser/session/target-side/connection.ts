@@ -39,22 +39,22 @@ export interface ConnectionParts {
   readonly target: TargetNode;
   readonly mover: Datamover;
   readonly alarm: SetAlarm;
-  /** The connection is one of RDMA. */
+  /** True for a connection over RDMA. */
   readonly isRdma: boolean;
-  /** The portal that the initiator has connected to, as `TargetAddress` has it. */
+  /** The portal that the initiator has connected to, in the form of `TargetAddress`. */
   readonly portal: string;
-  /** The peer, for people. */
+  /** The peer's name in messages. */
   readonly peer: string;
 }
 
 /** The end of a session, for people. */
 export interface SessionEnd {
   readonly reason: string;
-  /** By a logout, or a discovery session whose initiator has gone. */
+  /** True after a logout, or if the initiator of a discovery session has left. */
   readonly isOrderly: boolean;
 }
 
-/** Full feature phase. */
+/** State of the full feature phase. */
 interface Session {
   readonly identity: LoginIdentity;
   readonly initiatorPort: string;
@@ -63,10 +63,10 @@ interface Session {
   readonly tasks: TaskSet;
   readonly text: TextExchange;
   readonly keepAlive: KeepAlive;
-  /** Task management functions in progress; a logout is answered behind them. */
+  /** Task management functions in progress; a logout is answered after them. */
   readonly functions: Set<Promise<void>>;
   sendDataSegmentLength: number;
-  /** The device server has been told of the end. */
+  /** Set once the device server is told about the end. */
   nexusLost: Promise<void> | undefined;
 }
 
@@ -77,7 +77,7 @@ const NO_DATA = new Uint8Array(0);
 const LOGGING_IN: ReadonlySet<ConnectionState> = new Set(['XPT_UP', 'IN_LOGIN']);
 
 export class TargetConnection {
-  /** Resolves when nothing of it is left: neither the transport nor a task. */
+  /** Resolves when the transport and all tasks have ended. */
   readonly ended: Promise<SessionEnd>;
   private current: ConnectionState = 'XPT_UP';
   private readonly responder: Responder;
@@ -117,23 +117,23 @@ export class TargetConnection {
     return this.parts.peer;
   }
 
-  /** The peer without its port. */
+  /** The peer's address, without the port. */
   get address(): string {
     return this.parts.peer.replace(/:[^:]*$/, '');
   }
 
-  /** It comes from this address, and has not logged in yet. */
+  /** True for a connection from this address that has not logged in yet. */
   isLoggingIn(address: string): boolean {
     return LOGGING_IN.has(this.current) && this.address === address;
   }
 
-  /** Commands that have not been answered. */
+  /** Number of unanswered commands. */
   get taskCount(): number {
     return this.session?.tasks.size ?? 0;
   }
 
   /**
-   * A PDU has come. Nothing of its bytes is needed when this returns.
+   * Handles a PDU. Its bytes may be reused when this returns.
    * @param bytes header, additional headers and data segment
    */
   receive(bytes: Uint8Array, advertised?: AdvertisedBuffers): void {
@@ -150,7 +150,7 @@ export class TargetConnection {
     this.onFault(error, bytes);
   }
 
-  /** The transport has ended; nothing that was handed to it will complete. */
+  /** The transport has ended; nothing that was passed to it will complete. */
   transportEnded(reason: string): void {
     if (this.isOver) return;
     const isOrderly = this.current === 'IN_LOGOUT' || this.sessionType === 'Discovery';
@@ -158,13 +158,13 @@ export class TargetConnection {
     this.cleanUp({ reason, isOrderly });
   }
 
-  /** The initiator takes no part in a transfer that it has asked for. */
+  /** The initiator has stalled a transfer that it requested. */
   stalled(): void {
     const { transferTimeoutMs } = this.parts.target.options;
     this.abandon(`a transfer has made no progress for ${transferTimeoutMs} ms`);
   }
 
-  /** Asks the initiator to log out, and ends the connection when it does not. */
+  /** Asks the initiator to log out, and closes the connection if it does not. */
   requestLogout(timeoutSeconds: number): void {
     if (this.current !== 'LOGGED_IN') {
       if (this.current !== 'IN_LOGOUT' && this.current !== 'LOGOUT_REQUESTED') {
@@ -180,7 +180,7 @@ export class TargetConnection {
     this.responder.send('asyncMessage', { ...values, lun: NO_DATA });
   }
 
-  /** Ends it: what has been sent leaves, tasks are aborted. */
+  /** Closes the connection: pending PDUs are sent, tasks are aborted. */
   close(reason: string, isOrderly = false): void {
     if (this.isOver) return;
     this.cleanUp({ reason, isOrderly });
@@ -191,7 +191,7 @@ export class TargetConnection {
     return this.current === 'CLEANUP_WAIT' || this.current === 'FREE';
   }
 
-  /** Ends it for what the initiator fails to do. */
+  /** Closes the connection because the initiator fails to do something. */
   private abandon(reason: string): void {
     if (this.isOver) return;
     this.note(reason);
@@ -243,7 +243,7 @@ export class TargetConnection {
     }
   }
 
-  /** The login has succeeded: a session of the same name ends before this one begins. */
+  /** Handles a successful login: an older session of the same name ends before this one begins. */
   private async admit(
     fields: LoginFields,
     reply: LoginReply,
@@ -323,7 +323,7 @@ export class TargetConnection {
 
   // Full feature phase
 
-  /** Delivers a request when its turn has come, and those that waited for it. */
+  /** Delivers a request in its turn, and then those that waited for it. */
   private order(pdu: OrderedPdu, advertised: AdvertisedBuffers | undefined): void {
     const { window } = this.session as Session;
     const { cmdSn } = pdu.header;
@@ -451,7 +451,7 @@ export class TargetConnection {
     this.responder.send('logoutResponse', { initiatorTaskTag, response: refusal });
   }
 
-  /** Answers a logout, when nothing of the session is under way. */
+  /** Answers a logout when no command of the session is in flight. */
   private async leave(initiatorTaskTag: number): Promise<void> {
     this.step('logout begins');
     this.setTimeout(FAREWELL_TIMEOUT_MS, 'logged out', true);
@@ -472,7 +472,7 @@ export class TargetConnection {
 
   // Faults and the end
 
-  /** A mistake of this program: of its device server, or here. */
+  /** Handles a bug of this program: in its device server, or here. */
   private fail(error: unknown, reason: string): void {
     this.parts.target.options.onFailure(error);
     this.close(reason);
@@ -528,7 +528,7 @@ export class TargetConnection {
     this.finish(end).catch(this.parts.target.options.onFailure);
   }
 
-  /** No command of the session is in progress any more; once. */
+  /** Tells the device server about the end, once; resolves when no command is in progress. */
   private async loseNexus(session: Session): Promise<void> {
     if (session.identity.sessionType === 'Discovery') return;
     const { device, onFailure } = this.parts.target.options;
@@ -547,12 +547,12 @@ export class TargetConnection {
   }
 }
 
-/** Immediate commands of a session that may be under way. */
+/** Immediate commands of a session in flight. */
 const MAX_IMMEDIATE = 16;
-/** Transfer tag of a ping: one is under way at a time. */
+/** Transfer tag of a ping: one is in flight at a time. */
 const PING_TAG = 1;
 const HEADER_BYTES = 48;
-/** Seconds until an initiator that was told to log out may come again. */
+/** Seconds before an initiator that was told to log out may connect again. */
 const TIME2WAIT = 0;
 
 /** Fields of a request that its login response repeats. */

@@ -22,46 +22,46 @@ export interface AdvertisedBuffer {
 /** A command as a mover sees it. */
 export interface TransferTask {
   readonly initiatorTaskTag: number;
-  /** Eight bytes, as they came. */
+  /** Eight bytes, as received. */
   readonly lun: Uint8Array;
-  /** Bytes of data-out that came along with the command. */
+  /** Bytes of data-out that were sent with the command. */
   readonly unsolicitedBytes: number;
   readonly advertised: AdvertisedBuffers | undefined;
   /** Fires when the task is aborted. */
   readonly signal: TaskSignal;
 }
 
-/** The 48 bytes of a header, which the mover does not keep. */
+/** The 48 bytes of a header; the mover does not keep them. */
 export type Header = Uint8Array;
 
 export interface Datamover {
-  /** Sends a control PDU behind all that was sent before. @param task the one that it answers */
+  /** Sends a control PDU after all earlier ones. @param task the task that it answers */
   sendControl(header: Header, data: Uint8Array, task?: TransferTask): void;
   /**
-   * Moves data-in: `from` goes into the initiator's buffer, from `offset` on.
-   * @returns resolves when `from` is the caller's again; rejects when the connection ends
+   * Moves data-in: copies `from` into the initiator's buffer, from `offset` on.
+   * @returns resolves when `from` may be reused; rejects when the connection ends
    */
   putData(task: TransferTask, offset: number, from: Uint8Array): Promise<void>;
   /**
-   * Moves data-out: `into` is filled from the initiator's buffer, from `offset` on. The bytes that
-   * came along with the command are not asked for.
+   * Moves data-out: fills `into` from the initiator's buffer, from `offset` on. It does not request
+   * bytes that were sent with the command.
    * @returns rejects when the connection or the task ends; `into` is not written afterwards
    */
   getData(task: TransferTask, offset: number, into: Uint8Array): Promise<void>;
   /**
-   * Full feature phase begins behind the login response that is sent next (Notice_Key_Values and
+   * Begins full feature phase after the login response that is sent next (Notice_Key_Values and
    * Enable_Datamover in one).
    */
   enable(negotiated: Negotiated, numbers: SequenceNumbers): void;
-  /** The initiator takes longer data segments, or shorter ones, from now on. */
+  /** Sets a new limit for data segments to the initiator. */
   limitSegments(sendDataSegmentLength: number): void;
-  /** Ends the connection behind what has been sent; `transportEnded` of the session follows. */
+  /** Closes the connection after everything was sent; `transportEnded` of the session follows. */
   terminate(): void;
 }
 
-/** Numbers that each header toward the initiator carries. */
+/** Numbers that each header to the initiator carries. */
 export interface SequenceNumbers {
-  /** StatSN of the next response; a PDU without a status shows it and leaves it. */
+  /** StatSN of the next response; a PDU without a status carries it without consuming it. */
   readonly statSn: number;
   readonly expCmdSn: number;
   readonly maxCmdSn: number;

@@ -1,7 +1,7 @@
 /** Contract between a session and SCSI: the device server and task manager of SAM-5. */
 import type { CommandAbort } from './command-abort.js';
 
-/** A command, with what moves its data. */
+/** A command, with functions to move its data. */
 export interface DeviceCommand {
   /** The I_T nexus: name and ISID of the initiator port. */
   readonly initiatorPort: string;
@@ -10,7 +10,7 @@ export interface DeviceCommand {
   /** 16 bytes, more with an extended CDB. */
   readonly cdb: Uint8Array;
   readonly attribute: 'SIMPLE' | 'ORDERED' | 'HEAD OF QUEUE' | 'ACA';
-  /** Bytes that the initiator is ready to send, and has room for. */
+  /** Bytes that the initiator is ready to send, and to receive. */
   readonly dataOutBytes: number;
   readonly dataInBytes: number;
   pull(offset: number, into: Uint8Array): Promise<void>;
@@ -21,13 +21,13 @@ export interface DeviceCommand {
 
 export interface DeviceResult {
   readonly status: number;
-  /** Without a length in front. */
+  /** Sense data without a length field. */
   readonly sense: Uint8Array;
   readonly residual: {
     readonly kind: 'none' | 'overflow' | 'underflow';
     readonly bytes: number;
   };
-  /** No response may be sent. */
+  /** True if no response may be sent. */
   readonly isAborted: boolean;
 }
 
@@ -43,15 +43,15 @@ export type ManagementAnswer =
   'FUNCTION COMPLETE' | 'INCORRECT LOGICAL UNIT NUMBER' | 'FUNCTION NOT SUPPORTED';
 
 export interface DeviceServer {
-  /** Never rejects for what a command asks; that is a status. */
+  /** Executes a command. It never rejects because of the command: failures are a status. */
   execute(command: DeviceCommand): Promise<DeviceResult>;
-  /** Resolves when the commands that it concerns have ended. */
+  /** Resolves when the affected commands have ended. */
   manage(
     what: ManagementFunction,
     initiatorPort: string,
     lun: Uint8Array,
   ): Promise<ManagementAnswer>;
-  /** A session begins: a nexus without tasks. */
+  /** A session has begun: a nexus without tasks. */
   nexusOpened(initiatorPort: string): void;
   /** The session has ended (SAM-5 6.3.4). Resolves when none of its commands is in progress. */
   nexusLost(initiatorPort: string): Promise<void>;

@@ -1,13 +1,13 @@
 /** Detects a dead initiator: sends a NOP-In to a silent one (RFC 7143, 11.19). */
 
-/** Calls `run` after so many milliseconds, unless the function that it returns is called before. */
+/** Calls `run` after so many milliseconds. @returns a function that cancels it */
 export type SetAlarm = (ms: number, run: () => void) => () => void;
 
 export interface KeepAliveParts {
   readonly alarm: SetAlarm;
-  /** Silence after which the initiator is asked; 0 never asks. */
+  /** Silence after which the initiator is probed; 0 for never. */
   readonly intervalMs: number;
-  /** Silence after that until it counts as gone. */
+  /** Further silence after which it is considered dead. */
   readonly timeoutMs: number;
   readonly ask: () => void;
   readonly gone: () => void;
@@ -26,7 +26,7 @@ export class KeepAlive {
     this.cancel = alarm(intervalMs, () => this.onSilence());
   }
 
-  /** Something has come. */
+  /** A PDU was received. */
   heard(): void {
     this.hasHeard = true;
   }

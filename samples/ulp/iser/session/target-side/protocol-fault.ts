@@ -3,7 +3,10 @@ import { REJECT_REASON, type WireError } from '../../wire/index.js';
 
 export type RejectReason = (typeof REJECT_REASON)[keyof typeof REJECT_REASON];
 
-/** Answered by a Reject with this reason. At error recovery level 0 most end the session. */
+/**
+ * A fault that is answered by a Reject with this reason. At error recovery level 0 most end the
+ * session.
+ */
 export class ProtocolFault extends Error {
   override readonly name = 'ProtocolFault';
 

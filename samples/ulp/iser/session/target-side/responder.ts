@@ -16,7 +16,7 @@ import type { CommandWindow } from './command-window.js';
 import type { Datamover, SequenceNumbers, TransferTask } from './datamover.js';
 
 const NO_DATA = new Uint8Array(0);
-/** PDUs of a status, by the format of their header. */
+/** Header formats of PDUs with a status. */
 const FORMATS = {
   asyncMessage,
   loginResponse,
@@ -38,7 +38,7 @@ const FIRST_STAT_SN = 1;
 
 export class Responder implements SequenceNumbers {
   private nextStatSn = FIRST_STAT_SN;
-  /** Login has no window: what it answers is in `cmdSn`. */
+  /** The command window. Login has none: its answers use `cmdSn`. */
   private window: CommandWindow<unknown> | undefined = undefined;
   private loginCmdSn = 0;
 
@@ -56,17 +56,17 @@ export class Responder implements SequenceNumbers {
     return this.window?.maxCmdSn ?? this.loginCmdSn;
   }
 
-  /** A login request with this CmdSN is answered. */
+  /** Begins the answer to a login request with this CmdSN. */
   startLogin(cmdSn: number): void {
     this.loginCmdSn = cmdSn;
   }
 
-  /** Commands are counted from now on. */
+  /** Opens the window: commands are counted from now on. */
   open(window: CommandWindow<unknown>): void {
     this.window = window;
   }
 
-  /** A PDU that takes a StatSN. @param task the one that it answers */
+  /** Sends a PDU that takes a StatSN. @param task the task that it answers */
   send<K extends keyof Formats>(
     type: K,
     values: ValuesOf<Formats[K]>,
@@ -77,7 +77,7 @@ export class Responder implements SequenceNumbers {
     this.nextStatSn = serialAdd(this.nextStatSn, 1);
   }
 
-  /** A NOP-In that asks for an answer: it shows the next StatSN, and leaves it. */
+  /** Sends a NOP-In that requests an answer: it carries the next StatSN without consuming it. */
   ping(values: ValuesOf<typeof nopIn>): void {
     this.emit('nopIn', values, NO_DATA, undefined);
   }

@@ -6,14 +6,16 @@ import type { SetAlarm } from './keep-alive.js';
 
 export interface StallWatchParts {
   readonly alarm: SetAlarm;
-  /** Without progress for so many milliseconds, or half as many more, a transfer has stalled. */
+  /** Milliseconds without progress, up to half as many more, after which a transfer has stalled. */
   readonly timeoutMs: number;
   /** True if the peer has something to do. */
   readonly isPending: () => boolean;
   readonly stalled: () => void;
 }
 
-/** A period that ends late, since this process was busy, is followed by a whole one. */
+/**
+ * Periods to wait: one that ends late, because this process was busy, is followed by a whole one.
+ */
 const PERIODS = 2;
 
 export class StallWatch {
@@ -23,13 +25,13 @@ export class StallWatch {
 
   constructor(private readonly parts: StallWatchParts) {}
 
-  /** The peer gets something to do, which is not pending yet. */
+  /** The peer gets its first pending work. */
   begin(): void {
     if (!this.parts.isPending()) this.hasMoved = true;
     if (this.cancel === undefined) this.arm();
   }
 
-  /** The peer has done some of it. */
+  /** The peer has made progress. */
   moved(): void {
     this.hasMoved = true;
   }

@@ -7,19 +7,19 @@ import type { SessionType } from './login/operational.js';
 
 /** States of a connection, named as in RFC 7143, 8.1.1. */
 export type ConnectionState =
-  /** The transport is there, and the first Login Request is waited for (S3). */
+  /** The transport is connected; the first Login Request is awaited (S3). */
   | 'XPT_UP'
-  /** Login is under way (S4). */
+  /** Login is in progress (S4). */
   | 'IN_LOGIN'
   /** Full feature phase (S5). */
   | 'LOGGED_IN'
-  /** A Logout Request has come, and its tasks are being ended (S6). */
+  /** A Logout Request was received; tasks are being ended (S6). */
   | 'IN_LOGOUT'
   /** The initiator has been asked to log out (S7). */
   | 'LOGOUT_REQUESTED'
-  /** Nothing is sent any more; the transport and tasks are ending (S8). */
+  /** Nothing is sent any more; transport and tasks are ending (S8). */
   | 'CLEANUP_WAIT'
-  /** All of it has gone (S1). */
+  /** Everything has ended (S1). */
   | 'FREE';
 
 export type ConnectionEvent =
@@ -32,7 +32,7 @@ export type ConnectionEvent =
 
 type Transitions = Readonly<Partial<Record<ConnectionEvent, ConnectionState>>>;
 
-/** An event that has no entry is not possible in that state. */
+/** Next states by event; an event without an entry is impossible in that state. */
 export const TRANSITIONS: Readonly<Record<ConnectionState, Transitions>> = {
   XPT_UP: { 'login begins': 'IN_LOGIN', 'transport ends': 'CLEANUP_WAIT' },
   IN_LOGIN: { 'login succeeds': 'LOGGED_IN', 'transport ends': 'CLEANUP_WAIT' },
@@ -50,17 +50,17 @@ export const TRANSITIONS: Readonly<Record<ConnectionState, Transitions>> = {
 export type PduType = InitiatorPdu['type'];
 
 export type Verdict =
-  /** The session deals with it. */
+  /** The session handles it. */
   | 'take'
   /** Answered by a Login Response with "invalid during login"; the connection ends. */
   | 'refuse login'
   /** Answered by a Reject with "protocol error"; the connection ends. */
   | 'end'
-  /** Answered by a Reject with "command not supported"; the session goes on. */
+  /** Answered by a Reject with "command not supported"; the session continues. */
   | 'not supported'
-  /** Answered by a Reject with "SNACK reject"; the session goes on. */
+  /** Answered by a Reject with "SNACK reject"; the session continues. */
   | 'no SNACK'
-  /** The connection is ending: nothing is answered. */
+  /** The connection is ending: it is not answered. */
   | 'ignore';
 
 type Verdicts = Readonly<Record<PduType, Verdict>>;
@@ -77,14 +77,17 @@ const all = (verdict: Verdict): Verdicts => ({
 });
 
 const LOGIN: Verdicts = { ...all('refuse login'), loginRequest: 'take' };
-/** Data-Out that answers an R2T belongs to the data mover; what comes here was not asked for. */
+/**
+ * PDUs of a normal session. Data-Out that answers an R2T goes to the data mover; any other is
+ * unsolicited.
+ */
 const NORMAL: Verdicts = {
   ...all('take'),
   loginRequest: 'end',
   dataOut: 'end',
   snackRequest: 'no SNACK',
 };
-/** A discovery session has text and logout alone. */
+/** PDUs of a discovery session: only text and logout. */
 const DISCOVERY: Verdicts = {
   ...all('not supported'),
   textRequest: 'take',

@@ -15,27 +15,27 @@ export interface TargetNodeOptions {
   readonly device: DeviceServer;
   readonly authentication?: Authentication;
   readonly secrets: Secrets;
-  /** Commands of a session that may be under way: 1 to 65535. */
+  /** Commands of a session in flight: 1 to 65535. */
   readonly commandDepth: number;
   /** Sessions at a time. */
   readonly maxSessions: number;
-  /** An initiator that is silent for so many milliseconds is asked; 0 never asks. */
+  /** Silence in milliseconds after which an initiator is probed; 0 for never. */
   readonly keepAliveMs: number;
   /** Milliseconds after which a transfer without progress ends its session. */
   readonly transferTimeoutMs: number;
   readonly wishes: { readonly rdma: Wishes; readonly tcp: Wishes };
-  /** An initiator has done what it must not, or has been lost. */
+  /** An initiator has violated the protocol, or was lost. */
   readonly onFault: (connection: TargetConnection, fault: Error) => void;
-  /** The device server has failed: a mistake of this program. */
+  /** The device server has failed: a bug of this program. */
   readonly onFailure: (error: unknown) => void;
 }
 
 /** The one portal group. */
 export const PORTAL_GROUP_TAG = 1;
 const HIGHEST_TSIH = 0xffff;
-/** In `[fe80::1%eth0]:3260`. */
+/** The zone in `[fe80::1%eth0]:3260`. */
 const ZONE = /%([^\]]*)\]/;
-/** Connections of one address that may be there without a login at a time. */
+/** Connections without a login at a time from one address. */
 export const LOGINS_PER_ADDRESS = 32;
 
 function zoneOf(portal: string): string | undefined {
@@ -43,23 +43,23 @@ function zoneOf(portal: string): string | undefined {
 }
 
 export class TargetNode {
-  /** Sessions that have logged in, by initiator port and session type. */
+  /** Sessions that are logged in, by initiator port and session type. */
   private readonly sessions = new Map<string, TargetConnection>();
   private readonly connections = new Set<TargetConnection>();
   private readonly addresses = { rdma: new Set<string>(), tcp: new Set<string>() };
-  /** Addresses that were told of having too many. */
+  /** Addresses that were told that they have too many. */
   private readonly crowded = new Set<string>();
   private lastTsih = 0;
   private isClosed = false;
 
   constructor(readonly options: TargetNodeOptions) {}
 
-  /** Connections that are there, in any state. */
+  /** Number of connections in any state. */
   get connectionCount(): number {
     return this.connections.size;
   }
 
-  /** Sessions that have logged in. */
+  /** Number of sessions that are logged in. */
   get sessionCount(): number {
     return this.sessions.size;
   }
@@ -102,7 +102,7 @@ export class TargetNode {
     return `${initiatorName},i,0x${hex}`;
   }
 
-  /** A connection has been made. */
+  /** Adds a new connection. */
   enter(connection: TargetConnection): void {
     this.connections.add(connection);
     if (this.isClosed) return connection.close('the target is closed');
@@ -117,9 +117,9 @@ export class TargetNode {
   }
 
   /**
-   * A login has succeeded. The session whose place it takes has ended when this resolves: no task
-   * of it writes any more.
-   * @returns the handle, 1 to 65535; undefined when there are as many sessions as there may be
+   * Handles a successful login. It resolves when the session that it replaces has ended: none of
+   * its tasks writes any more.
+   * @returns the handle, 1 to 65535; undefined if there are too many sessions
    */
   async admit(connection: TargetConnection, identity: LoginIdentity): Promise<number | undefined> {
     const key = `${identity.sessionType} ${this.portOf(identity)}`;
@@ -135,7 +135,7 @@ export class TargetNode {
     return this.nextTsih();
   }
 
-  /** Nothing of it is left. */
+  /** Removes a connection that has ended. */
   leave(connection: TargetConnection): void {
     this.connections.delete(connection);
     const { address } = connection;
@@ -146,8 +146,8 @@ export class TargetNode {
   }
 
   /**
-   * Asks every initiator to log out, and ends what has not logged out in time; resolves when
-   * nothing is left. New connections are closed from now on.
+   * Asks every initiator to log out, and closes sessions that have not done so in time; resolves
+   * when all have ended. New connections are refused from now on.
    */
   async close(timeoutSeconds: number): Promise<void> {
     this.isClosed = true;
@@ -157,7 +157,7 @@ export class TargetNode {
     await Promise.all(all.map((connection) => connection.ended));
   }
 
-  /** Ends all sessions at once. */
+  /** Ends all sessions immediately. */
   drop(): void {
     for (const connection of [...this.connections]) connection.close('the target is closed');
   }

@@ -31,13 +31,13 @@ export interface ManagementParts {
   readonly device: DeviceServer;
   readonly tasks: TaskSet;
   /**
-   * The command with this CmdSN counts as one that has come, if it has not.
-   * @returns false when it has, or when no command may have that number yet
+   * Counts the command with this CmdSN as received, if it was not.
+   * @returns false if it was, or if no command may have that number yet
    */
   readonly skip: (cmdSn: number) => boolean;
 }
 
-/** @returns the response, when what the function asks for has been done */
+/** @returns the response, once the function is complete */
 export async function manage(
   request: Pick<TaskManagementRequest, 'function' | 'lun' | 'referencedTaskTag' | 'refCmdSn'>,
   parts: ManagementParts,

@@ -26,14 +26,14 @@ const ATTRIBUTE_COUNT = ATTRIBUTES.length;
 interface TaskParts {
   readonly initiatorPort: string;
   readonly header: ScsiCommand;
-  /** Behind the 16 bytes of the header. */
+  /** The part of the CDB after the 16 bytes of the header. */
   readonly extendedCdb: Uint8Array | undefined;
   /** Data that was sent with the command. */
   readonly immediateData: Uint8Array;
   readonly advertised: AdvertisedBuffers | undefined;
 }
 
-/** A task holds no part of the PDU: the buffer that it came in is used again. */
+/** A task. It keeps no part of the PDU, whose buffer is reused. */
 class Task implements TransferTask, DeviceCommand {
   readonly initiatorPort: string;
   readonly initiatorTaskTag: number;
@@ -43,7 +43,7 @@ class Task implements TransferTask, DeviceCommand {
   readonly dataOutBytes: number;
   readonly dataInBytes: number;
   readonly advertised: AdvertisedBuffers | undefined;
-  /** It has a place in the command window. */
+  /** True if it has a place in the command window. */
   readonly takesCmdSn: boolean;
   readonly abort = new CommandAbort();
   private readonly immediateData: Uint8Array;
@@ -85,13 +85,13 @@ class Task implements TransferTask, DeviceCommand {
     return this.mover.putData(this, offset, from);
   }
 
-  /** Resolves when it has ended in any way. */
+  /** Resolves when the task has ended in any way. */
   get ended(): Promise<void> {
     if (this.hasEnded) return Promise.resolve();
     return new Promise((resolve) => this.waiters.push(resolve));
   }
 
-  /** It has ended. */
+  /** Ends the task. */
   end(): void {
     this.hasEnded = true;
     for (const resolve of this.waiters) resolve();
@@ -117,11 +117,11 @@ export interface TaskSetParts {
   readonly mover: Datamover;
   readonly responder: Responder;
   readonly negotiated: Negotiated;
-  /** Immediate commands under way at most; they have no window. */
+  /** Limit of immediate commands in flight; they have no window. */
   readonly maxImmediate: number;
   /** A command that took a CmdSN has ended. */
   readonly onAnswered: () => void;
-  /** The device server has failed in a way that is no status: a mistake of this program. */
+  /** The device server has failed without a status: a bug of this program. */
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -136,10 +136,7 @@ export class TaskSet {
     return this.tasks.size;
   }
 
-  /**
-   * A command has come, and its turn.
-   * @throws ProtocolFault
-   */
+  /** Starts a command in its turn. @throws ProtocolFault */
   start(pdu: CommandPdu, advertised: AdvertisedBuffers | undefined): void {
     this.check(pdu);
     const { initiatorPort, mover, device } = this.parts;
@@ -156,13 +153,13 @@ export class TaskSet {
     return this.tasks.get(initiatorTaskTag);
   }
 
-  /** Ends one without an answer; resolves when nothing of it is under way. */
+  /** Ends a task without an answer; resolves when it has no transfer in flight. */
   async abort(task: Task, why: Error): Promise<void> {
     task.abort.abort(why);
     await task.ended;
   }
 
-  /** Ends all, without answers, for good. */
+  /** Ends all tasks without answers, for good. */
   async close(why: Error): Promise<void> {
     this.isClosed = true;
     await Promise.all([...this.tasks.values()].map((task) => this.abort(task, why)));
@@ -237,7 +234,10 @@ export class TaskSet {
   }
 }
 
-/** Full feature receives of ib_iser have 128 bytes for data, two of them for the length. */
+/**
+ * Limit of sense data: full feature receives of ib_iser have 128 bytes for data, two of them for
+ * the length.
+ */
 const SENSE_BYTES = 126;
 
 function invalid(why: string): ProtocolFault {

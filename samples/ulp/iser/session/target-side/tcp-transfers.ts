@@ -15,7 +15,10 @@ type DataOutPdu = Extract<InitiatorPdu, { type: 'dataOut' }>;
 export interface TransferParts {
   readonly negotiated: Negotiated;
   readonly numbers: SequenceNumbers;
-  /** Sends a PDU; `sent` hears when `data` is the caller's again, or why it never will be sent. */
+  /**
+   * Sends a PDU; `sent` is called when `data` may be reused, or with the reason that it is never
+   * sent.
+   */
   readonly send: (header: Header, data: Uint8Array, sent?: (error?: Error | null) => void) => void;
   readonly alarm: SetAlarm;
   /** Milliseconds without progress in one direction after which `stalled` is called. */
@@ -23,7 +26,7 @@ export interface TransferParts {
   readonly stalled: () => void;
 }
 
-/** Data-in that waits until some of what was sent before it has left. */
+/** Data-in that waits until some of the earlier data was sent. */
 interface Turn {
   readonly move: () => void;
   readonly fail: (why: Error) => void;
@@ -35,10 +38,10 @@ interface Counters {
   r2tSn: number;
 }
 
-/** A burst that was asked for by an R2T. */
+/** A burst that an R2T has requested. */
 interface Burst {
   readonly task: TransferTask;
-  /** Undefined once nothing waits for it: what comes is thrown away. */
+  /** Undefined once nothing waits for it: arriving data is dropped. */
   into: Uint8Array | undefined;
   readonly offset: number;
   readonly lengthBytes: number;
@@ -50,7 +53,7 @@ interface Burst {
 
 const NO_DATA = new Uint8Array(0);
 const HIGHEST_TAG = 0x7fff_ffff;
-/** Data-in that is handed to the socket at a time: only then is it seen whether any leaves. */
+/** Data-in passed to the socket at a time; only then can progress be seen. */
 const SEND_AHEAD_BYTES = 256 * 1024;
 
 export class TcpTransfers {
@@ -104,10 +107,7 @@ export class TcpTransfers {
     }
   }
 
-  /**
-   * A Data-Out has come.
-   * @throws ProtocolFault for one that was not asked for, or not so
-   */
+  /** Handles a Data-Out. @throws ProtocolFault if it was not requested, or not in this form */
   dataOut({ header, data }: DataOutPdu): void {
     const { targetTransferTag, initiatorTaskTag, bufferOffset, dataSn, final } = header;
     const burst = this.bursts.get(targetTransferTag);
@@ -167,7 +167,10 @@ export class TcpTransfers {
     }
   }
 
-  /** Bursts of aborted tasks do not count: the initiator need not answer them. */
+  /**
+   * True if a burst is open. Bursts of aborted tasks do not count: the initiator need not answer
+   * them.
+   */
   private hasOpenBurst(): boolean {
     for (const { into } of this.bursts.values()) if (into !== undefined) return true;
     return false;

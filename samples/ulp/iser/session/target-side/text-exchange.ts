@@ -18,7 +18,7 @@ import type { SessionType } from './login/operational.js';
 export interface TextReply {
   readonly data: Uint8Array;
   readonly isFinal: boolean;
-  /** Parts of the answer follow, when they are asked for. */
+  /** True if parts of the answer follow on request. */
   readonly continues: boolean;
   readonly targetTransferTag: number;
 }
@@ -28,11 +28,11 @@ export interface TextRules {
   readonly targetName: string;
   /** Addresses that initiators can connect to: `address:port,tag`, an IPv6 address in brackets. */
   readonly portals: () => readonly string[];
-  /** The initiator declares how long data segments may be. */
+  /** Called when the initiator declares the length of data segments. */
   readonly limitSegments: (bytes: number) => void;
 }
 
-/** Bytes of one request in all its parts. */
+/** Limit of one request in bytes, with all its parts. */
 const MAX_REQUEST_BYTES = 16_384;
 
 /** The text negotiation of a session: one at a time (RFC 7143, 11.10.4). */
@@ -45,9 +45,9 @@ export class TextExchange {
   constructor(private readonly rules: TextRules) {}
 
   /**
-   * A request has come.
-   * @param segmentBytes of a part of the answer at most
-   * @throws WireError for text that is none, and for a transfer tag that was not given
+   * Handles a request.
+   * @param segmentBytes limit of a part of the answer
+   * @throws WireError for text that is invalid, and for an unknown transfer tag
    */
   request(header: TextRequest, data: Uint8Array, segmentBytes: number): TextReply {
     const { targetTransferTag, final } = header;

@@ -29,9 +29,9 @@ export interface LoginRules {
   readonly authentication?: Authentication;
   readonly secrets: Secrets;
   readonly wishes: Wishes;
-  /** The connection is one of RDMA: a normal session must end with RDMAExtensions=Yes. */
+  /** True over RDMA: a normal session must then end with RDMAExtensions=Yes. */
   readonly isRdma: boolean;
-  /** There is a session with this handle. */
+  /** True if there is a session with this handle. */
   readonly hasSession: (tsih: number) => boolean;
 }
 
@@ -49,9 +49,9 @@ export interface LoginIdentity {
 export interface LoginReply {
   readonly pairs: readonly TextPair[];
   readonly currentStage: number;
-  /** Undefined: the stage goes on. */
+  /** Undefined while the stage continues. */
   readonly nextStage: number | undefined;
-  /** Given with the answer that ends the login. */
+  /** Set in the answer that ends the login. */
   readonly identity?: LoginIdentity;
 }
 
@@ -63,11 +63,11 @@ const NEXT_STAGES: Readonly<Record<number, readonly number[]>> = {
   [OPERATIONAL]: [FULL_FEATURE],
 };
 
-/** Bytes of text in one negotiation; the longest that is of use has a few hundred. */
+/** Bytes of text in one negotiation; useful ones have a few hundred. */
 const MAX_TEXT_BYTES = 16_384;
-/** Requests of one login; CHAP both ways, with text in parts, takes six. */
+/** Requests of one login; mutual CHAP, with text in parts, takes six. */
 const MAX_REQUESTS = 32;
-/** Keys that are taken in either stage: they say which session is wanted. */
+/** Keys that are allowed in either stage: they identify the requested session. */
 const NAMING: ReadonlySet<string> = new Set<KeyName>([
   'InitiatorName',
   'InitiatorAlias',
@@ -101,10 +101,7 @@ export class Login {
     return this.spoken.get('SessionType') === 'Discovery' ? 'Discovery' : 'Normal';
   }
 
-  /**
-   * A request has come.
-   * @throws LoginRefusal
-   */
+  /** Handles a request. @throws LoginRefusal */
   request(header: LoginRequest, data: Uint8Array): LoginReply {
     try {
       return this.answer(header, data);
@@ -171,7 +168,7 @@ export class Login {
     this.constants = { tsih, initiatorTaskTag, cid, cmdSn, isid: isid.slice() };
   }
 
-  /** Keys of this request; a key is spoken of once in a login (RFC 7143, 6.3). */
+  /** Keys of this request; each key may appear once in a login (RFC 7143, 6.3). */
   private unspokenKeys(text: Uint8Array, isFirst: boolean): Map<string, string> {
     const keys = uniqueKeys(parseText(text));
     for (const [key, value] of keys) {
@@ -274,7 +271,7 @@ function checkConstants(first: Constants, header: LoginRequest): void {
   }
 }
 
-/** The answer to FirstBurstLength depends on that to MaxBurstLength. */
+/** Orders keys: the answer to FirstBurstLength depends on that to MaxBurstLength. */
 function byDependence([one]: [string, string], [other]: [string, string]): number {
   return Number(one === 'FirstBurstLength') - Number(other === 'FirstBurstLength');
 }

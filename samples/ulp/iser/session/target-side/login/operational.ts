@@ -15,19 +15,19 @@ export type SessionType = 'Normal' | 'Discovery';
 /** Values that a target wants, by key; a list contains the values that it accepts. */
 export type Wishes = Readonly<Partial<Record<KeyName, string>>>;
 
-/** Values of a session once its login has ended. */
+/** Negotiated values of a session. */
 export interface Negotiated {
-  /** A command may bring data along. */
+  /** True if a command may include data. */
   readonly immediateData: boolean;
-  /** Bytes of it at most. */
+  /** Limit of that data in bytes. */
   readonly firstBurstLength: number;
-  /** Bytes of one solicited burst at most. */
+  /** Limit of one solicited burst in bytes. */
   readonly maxBurstLength: number;
-  /** Data bytes in one PDU toward the initiator at most. */
+  /** Limit of data bytes in one PDU to the initiator. */
   readonly sendDataSegmentLength: number;
-  /** Data bytes in one PDU toward the target at most. */
+  /** Limit of data bytes in one PDU to the target. */
   readonly recvDataSegmentLength: number;
-  /** iSER is in force. */
+  /** True if iSER is in use. */
   readonly rdmaExtensions: boolean;
 }
 
@@ -52,7 +52,7 @@ export class OperationalKeys {
   constructor(private readonly wishes: Wishes) {}
 
   /**
-   * @returns the answer, or undefined for what the initiator declares of itself
+   * @returns the answer, or undefined for a declaration of the initiator
    * @throws WireError for a value that the key cannot have, and for a list without a common value
    */
   answer(key: string, value: string, sessionType: SessionType): string | undefined {
@@ -72,12 +72,12 @@ export class OperationalKeys {
     return answer;
   }
 
-  /** The initiator has spoken of it. */
+  /** True if the initiator has mentioned the key. */
   has(key: KeyName): boolean {
     return this.values.has(key);
   }
 
-  /** @param declared what the target has declared as its MaxRecvDataSegmentLength */
+  /** @param declared the MaxRecvDataSegmentLength that the target has declared */
   result(declared: number): Negotiated {
     const rdmaExtensions = this.isYes('RDMAExtensions');
     const maxBurstLength = this.number('MaxBurstLength');

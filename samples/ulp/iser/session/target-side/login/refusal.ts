@@ -3,7 +3,7 @@ import type { LOGIN_STATUS } from '../../../wire/index.js';
 
 export type LoginStatus = (typeof LOGIN_STATUS)[keyof typeof LOGIN_STATUS];
 
-/** The login ends with this status; the sentence is for people. */
+/** Ends the login with this status; the sentence is for people. */
 export class LoginRefusal extends Error {
   override readonly name = 'LoginRefusal';
 

@@ -31,14 +31,14 @@ export interface Authentication {
 /** Functions that CHAP needs from outside. */
 export interface Secrets {
   readonly md5: Md5;
-  /** So many random bytes, of a source that cannot be foretold. */
+  /** Returns this many random bytes, from an unpredictable source. */
   readonly random: (bytes: number) => Uint8Array;
 }
 
 /** The step that is awaited. */
 type Step = 'METHOD' | 'ALGORITHM' | 'RESPONSE' | 'DONE';
 
-/** The keys that make a step; others of CHAP are out of order. */
+/** The keys of each step; other keys of CHAP are out of order. */
 const KEYS_OF: Readonly<Record<Step, readonly string[]>> = {
   METHOD: ['AuthMethod'],
   ALGORITHM: ['CHAP_A'],
@@ -58,18 +58,18 @@ export class Security {
   private step: Step = 'METHOD';
   private challenge: ChapChallenge | undefined;
 
-  /** @param authentication undefined where every initiator is welcome */
+  /** @param authentication undefined if all initiators are admitted */
   constructor(
     private readonly authentication: Authentication | undefined,
     private readonly secrets: Secrets,
   ) {}
 
-  /** Nothing has to be proven, or it has been. */
+  /** True if authentication is not required, or was successful. */
   get isPassed(): boolean {
     return this.step === 'DONE' || this.authentication === undefined;
   }
 
-  /** In the middle of CHAP: the initiator may not leave the stage. */
+  /** True during CHAP: the initiator may not leave the stage. */
   get isUnderWay(): boolean {
     return this.step === 'ALGORITHM' || this.step === 'RESPONSE';
   }
