@@ -1,6 +1,4 @@
-/**
- * Helpers of sockets and servers: callbacks to the consumer from within a protocol, Node's errors.
- */
+/** Parts that sockets and servers share: callbacks from within a protocol, Node's errors. */
 import { StreamError } from './stream-error.js';
 
 /**
