@@ -1,5 +1,5 @@
 /** The end of one request as a stream, and the error of a failed completion. */
-import { Observable } from 'rxjs/internal/Observable';
+import { Observable } from 'rxjs';
 import { DatDto, DatDtoStatus } from '../evd/index.js';
 import { Ep } from '../dat/endpoint/ep.js';
 import { checkInteger, checkParameter } from '../errors/guards.js';

@@ -1,6 +1,5 @@
 /** The messages that an endpoint receives, as a stream. */
-import type { Subscriber } from 'rxjs';
-import { Observable } from 'rxjs/internal/Observable';
+import { Observable, type Subscriber } from 'rxjs';
 import { Ep } from '../dat/endpoint/ep.js';
 import type { Lmr } from '../dat/memory/lmr.js';
 import type { LmrSegment } from '../dat/memory/segment.js';

@@ -1,8 +1,8 @@
 /** A bounded queue of values for one subscriber. */
 import type { Subscriber } from 'rxjs';
-import { Observable } from 'rxjs/internal/Observable';
 import { DatError } from '../errors/index.js';
 import type { Scheduler } from '../spi/index.js';
+import { observable } from './observable.js';
 
 /**
  * Values wait while there is no subscriber: before the first, or after one has left. Subscribers
@@ -25,7 +25,7 @@ export class Inbox<T> {
   ) {}
 
   /** One subscriber; a second gets DAT_INVALID_STATE as its error. */
-  readonly stream$ = new Observable<T>((subscriber) => {
+  readonly stream$ = observable<T>((subscriber) => {
     if (this.subscriber !== undefined) {
       subscriber.error(
         new DatError('DAT_INVALID_STATE', {

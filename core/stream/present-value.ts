@@ -1,7 +1,7 @@
 /** A changing value, as an Observable that begins with the present one. */
-import type { Subscriber } from 'rxjs';
-import { Observable } from 'rxjs/internal/Observable';
+import type { Observable, Subscriber } from 'rxjs';
 import type { Scheduler } from '../spi/index.js';
+import { observable } from './observable.js';
 
 /**
  * Subscribers get changes from the pump, never from inside the call that made them. Each gets every
@@ -21,7 +21,7 @@ export class PresentValue<T> {
 
   /** Any number of subscribers. */
   get stream$(): Observable<T> {
-    return new Observable<T>((subscriber) => {
+    return observable<T>((subscriber) => {
       subscriber.next(this.value);
       if (this.completed) {
         subscriber.complete();
