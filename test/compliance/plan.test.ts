@@ -1,6 +1,7 @@
 // The suite's own runner, what fixtures are checked for, and how long the suite waits.
 import assert from 'node:assert/strict';
 import type { Ia } from 'dapl';
+import { reportOf, tableOf } from 'dapl/testing';
 import { group } from '../../plugins/testing/suite/behaviour.js';
 import type { Capability } from '../../plugins/testing/suite/capabilities.js';
 import type { CompliancePair, ProviderFixture } from '../../plugins/testing/suite/fixture.js';
@@ -67,6 +68,26 @@ describe('The runner of the conformance suite', () => {
     );
   });
 
+  it('takes what nobody catches for a failure, and goes on', async () => {
+    const throwing = group('Events', (claim) => {
+      claim('a handler', () => {
+        setImmediate(() => {
+          throw new Error('thrown by a handler');
+        });
+        return new Promise(() => undefined);
+      });
+      claim('the next', () => Promise.resolve());
+    });
+    const results = await runGroups(fixture([]), [throwing]);
+    assert.deepEqual(
+      results.map(({ outcome, message }) => [outcome, message]),
+      [
+        ['failed', 'thrown by a handler'],
+        ['passed', undefined],
+      ],
+    );
+  });
+
   it('tells deviations from failures', async () => {
     const deviations = { 'Sending: a read': { why: 'the driver', failsWith: /no bytes/ } };
     const over = { ...fixture(['rdma-read']), deviations };
@@ -77,6 +98,27 @@ describe('The runner of the conformance suite', () => {
   it('says what a behaviour that is not applicable needs', () => {
     const [, read] = planOf(fixture([]), GROUPS, PROVIDER_PAIRS);
     assert.equal(lackLine(read!), 'Sending: a read (needs rdma-read)');
+  });
+});
+
+describe('The table of a report', () => {
+  it('has what an assertion says, but not all of a long one', () => {
+    const long = Array.from({ length: 30 }, (_, line) => `line ${line}`).join('\n');
+    const result = { group: 'Sending', outcome: 'failed', lacks: [], durationMs: 1 } as const;
+    const messageOf = (value: number): string => {
+      const { message } = new assert.AssertionError({
+        ...{ actual: value, expected: 2, operator: 'strictEqual' },
+      });
+      return message;
+    };
+    const table = tableOf(
+      reportOf('mine', [
+        { ...result, name: 'a send', message: messageOf(1) },
+        { ...result, name: 'a read', message: long },
+      ]),
+    );
+    assert.match(table, /a send \(Expected values to be strictly equal:\)\n {4}1 !== 2\n/);
+    assert.match(table, /a read \(line 0\)\n {4}line 1\n(.*\n)* {4}line 11\n {4}\.\.\.$/);
   });
 });
 

@@ -1,23 +1,4 @@
-import { Fabric } from '../../providers/mock/fabric.js';
 import { describePacketPort } from 'dapl/testing';
+import { fixture } from '../support/ports/memory.js';
 
-const SILENT = { ipv4: '10.0.0.77', ipv6: 'fd00::77' };
-
-describePacketPort('memory port', {
-  capabilities: [
-    'ipv4',
-    'ipv6',
-    'unreachable-ipv4',
-    'unreachable-ipv6',
-    'groups-ipv4',
-    'groups-ipv6',
-  ],
-  openPair(family) {
-    const fabric = new Fabric({ autoRun: true, mtuBytes: 4096 });
-    const [one, two, three] =
-      family === 'ipv4' ? ['10.0.0.1', '10.0.0.2', '10.0.0.3'] : ['fd00::1', 'fd00::2', 'fd00::3'];
-    const a = fabric.openPort({ addresses: [one ?? ''] });
-    const b = fabric.openPort({ addresses: [two ?? '', three ?? ''] });
-    return Promise.resolve({ a, b, silentAddress: SILENT[family] });
-  },
-});
+describePacketPort('memory port', fixture);

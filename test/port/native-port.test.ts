@@ -4,22 +4,9 @@ import { gidFromIp } from '../../core/spi/index.js';
 import { openNativePort } from '../../providers/softroce/port/native-port.js';
 import { describePacketPort } from 'dapl/testing';
 import { loopback, testPort } from '../support/loopback.js';
+import { fixture } from '../support/ports/native.js';
 
-describePacketPort('native port', {
-  capabilities: ['ipv4', 'ipv6', 'unreachable-ipv4', 'groups-ipv4'],
-  openPair(family) {
-    if (family === 'ipv6') {
-      const port = openNativePort({ addresses: ['::1'], udpPort: testPort(10) });
-      return Promise.resolve({ a: port, b: port });
-    }
-    const a = openNativePort({ addresses: [loopback(0, 21)], udpPort: testPort(10) });
-    const b = openNativePort({
-      addresses: [loopback(0, 22), loopback(0, 23)],
-      udpPort: testPort(10),
-    });
-    return Promise.resolve({ a, b, silentAddress: loopback(0, 77) });
-  },
-});
+describePacketPort('native port', fixture);
 
 describe('what a native port keeps for the end of the process', () => {
   it('is a packet to a path that there is, short but for zeros, until it is dropped', async () => {

@@ -4,6 +4,7 @@ import type { Gid, PacketPort, PacketPortHandlers } from 'dapl/spi';
 import { type BehaviourGroup, type Claim, group } from '../suite/behaviour.js';
 import type { PortNeed, PortPair } from './fixture.js';
 import { header, type PacketSpec, receiveSome, sendAll } from './harness.js';
+import type { Resources } from './resources.js';
 
 export const nothing: PacketPortHandlers = { onReadable() {}, onWritable() {}, onReport() {} };
 
@@ -13,11 +14,18 @@ export interface Bench extends PortPair {
   readonly region: number;
 }
 
+export interface OpenBench extends Bench {
+  /** Resources that kept the process running before the ports were opened. */
+  readonly before: Resources;
+  /** Closes the ports and what is beside them, once. */
+  close(): Promise<void>;
+}
+
 export function portGroup(
   name: string,
-  state: (claim: Claim<Bench, PortNeed>) => void,
-): BehaviourGroup<Bench, PortNeed> {
-  return group<Bench, PortNeed>(name, state);
+  state: (claim: Claim<OpenBench, PortNeed>) => void,
+): BehaviourGroup<OpenBench, PortNeed> {
+  return group<OpenBench, PortNeed>(name, state);
 }
 
 export function gidOf(port: PacketPort, index = 0): Gid {

@@ -15,12 +15,17 @@ export const PORT_CAPABILITIES = [
   /** `joinGroup`, and the ports reach each other by multicast. */
   'groups-ipv4',
   'groups-ipv6',
+  /** The second port of a pair has two addresses. */
+  'addresses-ipv4',
+  'addresses-ipv6',
+  /** `PortPair.module`: pairs can be opened in processes of their own. */
+  'process',
 ] as const;
 
 export type PortCapability = (typeof PORT_CAPABILITIES)[number];
 
 /** What a behaviour needs of a pair, of whichever family. */
-export type PortNeed = 'unreachable' | 'groups';
+export type PortNeed = 'unreachable' | 'groups' | 'addresses' | 'process';
 
 /** Two ports that can reach each other; they may be one and the same. */
 export interface PortPair {
@@ -30,6 +35,8 @@ export interface PortPair {
   readonly pathBytes?: number;
   /** An address of the family where nothing listens, if the ports hear of that. */
   readonly silentAddress?: string;
+  /** URL of a module that exports the fixture as `fixture`, and runs nothing by itself. */
+  readonly module?: string;
   /** What there is to end beside the two ports. */
   close?(): Promise<void>;
 }

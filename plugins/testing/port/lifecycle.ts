@@ -1,10 +1,22 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Gid, gidEquals, gidFromIp, isIpv4Gid, RX } from 'dapl/spi';
-import { assertDelivered, gidOf, nothing, packet, portGroup } from './bench-pair.js';
+import { PATIENCE_MS } from '../suite/patience.js';
+import {
+  assertDelivered,
+  gidOf,
+  nothing,
+  type OpenBench,
+  packet,
+  portGroup,
+} from './bench-pair.js';
 import { describePackets, psnOf, sendAll, takeReceived, until } from './harness.js';
+import { assertNoMoreThan } from './resources.js';
 
 const MANY_PACKETS = 200;
+const LATE_MS = 60;
 
 export const paths = portGroup('Paths', (claim) => {
   claim('counts paths', async (bench) => {
@@ -29,24 +41,20 @@ export const paths = portGroup('Paths', (claim) => {
 
 export const handlers = portGroup('Handlers', (claim) => {
   claim('calls onReadable for what arrives, but never inside a call', async (bench) => {
-    let inCall = false;
     let readable = 0;
     const received: number[] = [];
     bench.b.watch({
       ...nothing,
       onReadable() {
-        assert.equal(inCall, false);
         readable++;
         received.push(...takeReceived(bench.b).map(psnOf));
       },
     });
     bench.b.setProcessHold(true);
     for (let psn = 0; psn < 20; psn++) {
-      inCall = true;
       describePackets(bench.a, [packet(bench, psn, 100)]);
       assert.equal(bench.a.send(0, 1), 1);
       bench.b.setProcessHold(true);
-      inCall = false;
       await delay(0);
     }
     await until(() => received.length === 20, 'all packets');
@@ -84,11 +92,9 @@ export const handlers = portGroup('Handlers', (claim) => {
     async (bench) => {
       const silent = gidFromIp(bench.silentAddress ?? '');
       const heard: Gid[] = [];
-      let inCall = false;
       bench.a.watch({
         ...nothing,
         onReport(report) {
-          assert.equal(inCall, false);
           assert.equal(report.type, 'port-unreachable');
           heard.push(report.gid);
         },
@@ -96,10 +102,8 @@ export const handlers = portGroup('Handlers', (claim) => {
       const path = bench.a.addPath(silent, 0);
       for (let psn = 0; psn < 50; psn++) {
         describePackets(bench.a, [{ ...packet(bench, psn, 10), path }]);
-        inCall = true;
         assert.equal(bench.a.send(0, 1), 1);
         bench.a.receive();
-        inCall = false;
       }
       await until(() => heard.length > 0, 'onReport');
       assert.ok(heard.every((gid) => gidEquals(gid, silent)));
@@ -127,7 +131,8 @@ export const closing = portGroup('Closing', (claim) => {
     await Promise.all([closing, bench.b.close()]);
     assert.equal(calls, 1);
     assert.equal(bench.b.receive(), 0);
-    await delay(5);
+    // A timer that the port left would call by then.
+    await delay(LATE_MS);
     assert.equal(calls, 1);
   });
 
@@ -149,3 +154,78 @@ export const closing = portGroup('Closing', (claim) => {
     await bench.a.close();
   });
 });
+
+/** A process with nothing left to do ends at once. */
+const ENDS_WITHIN_MS = Math.min(PATIENCE_MS, 3000);
+const STAYS_MS = 200;
+
+/** It has no file of its own: a package may be one bundle. */
+const PROGRAM = `
+const [, module, family, mode] = process.argv;
+const pair = await (await import(module)).fixture.openPair(family);
+const quiet = { onReadable() {}, onWritable() {}, onReport() {} };
+for (const port of [pair.a, pair.b]) {
+  port.watch(quiet);
+  port.setProcessHold(true);
+  if (mode === 'idle') port.setProcessHold(false);
+}
+if (mode === 'closed') {
+  for (const port of [pair.a, pair.b]) await port.close();
+  await pair.close?.();
+}
+process.stdout.write('ready');
+`;
+
+export const processes = portGroup('Process', (claim) => {
+  claim('keeps this one running only while it is told to', async ({ a, b, before }) => {
+    for (const port of [a, b]) {
+      port.setProcessHold(true);
+      port.setProcessHold(false);
+    }
+    await assertNoMoreThan(before, 'while nothing holds it');
+  });
+
+  for (const [mode, isHeld] of [
+    ['idle', false],
+    ['closed', false],
+    ['held', true],
+  ] as const) {
+    const ends = isHeld ? 'goes on' : 'ends';
+    claim(
+      `a process of its own ${ends} with a port that is ${mode}`,
+      async (bench) => {
+        // It has the same addresses.
+        await bench.close();
+        const { exit, text } = await lifeOf(bench, mode, isHeld ? STAYS_MS : ENDS_WITHIN_MS);
+        assert.equal(exit, isHeld ? undefined : 0, `the process, after so long; it said: ${text}`);
+      },
+      ['process'],
+    );
+  }
+});
+
+/** The exit code of the process; undefined when it still runs so long after it was ready. */
+async function lifeOf(
+  { a, module }: OpenBench,
+  mode: string,
+  withinMs: number,
+): Promise<{ exit: number | undefined; text: string }> {
+  const family = isIpv4Gid(gidOf(a)) ? 'ipv4' : 'ipv6';
+  const flags = process.execArgv.filter((flag) => !flag.startsWith('--inspect'));
+  const values = ['--input-type=module', '-e', PROGRAM, '--', module!, family, mode];
+  const child = spawn(process.execPath, [...flags, ...values], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let text = '';
+  child.stderr.on('data', (data: Buffer) => (text += data.toString()));
+  const exited = once(child, 'close').then(([code]) => (code as number | null) ?? -1);
+  const ready = once(child.stdout, 'data').then(() => undefined);
+  const late = async (ms: number): Promise<undefined> => delay(ms, undefined, { ref: false });
+  try {
+    const early = await Promise.race([exited, ready, late(PATIENCE_MS)]);
+    return { exit: early ?? (await Promise.race([exited, late(withinMs)])), text };
+  } finally {
+    child.kill('SIGKILL');
+    await exited;
+  }
+}

@@ -57,7 +57,13 @@ export function tableOf({ subject, counts, results }: ReportDocument): string {
 
 const OUTCOMES = ['passed', 'failed', 'deviates', 'not-applicable'] as const;
 
+/** Lines of a message that are shown: those of an assertion say first that two values differ. */
+const MESSAGE_LINES = 12;
+
 function lineOf({ group, name, outcome, lacks, message }: BehaviourResult): string {
   const why = outcome === 'not-applicable' ? `needs ${lacks.join(', ')}` : (message ?? '');
-  return `${WORDS[outcome]}  ${group}: ${name} (${why.split('\n')[0]})`;
+  const [first = '', ...rest] = why.split('\n').filter((line) => line.trim() !== '');
+  const more = rest.length < MESSAGE_LINES ? rest : [...rest.slice(0, MESSAGE_LINES - 1), '...'];
+  const lines = more.map((line) => `\n    ${line}`);
+  return `${WORDS[outcome]}  ${group}: ${name} (${first})${lines.join('')}`;
 }

@@ -48,24 +48,30 @@ async function resultOf(behaviour: PlannedBehaviour, timeoutMs: number): Promise
   };
   if (lacks.length > 0) return end('not-applicable');
   try {
-    await within(behaviour.run(), timeoutMs);
+    await within(() => behaviour.run(), timeoutMs);
     return deviation === undefined ? end('passed') : end('deviates', deviation.why);
   } catch (error) {
     return end('failed', error instanceof Error ? error.message : String(error));
   }
 }
 
-/** @throws Error when the work has not ended in time; it is left to itself then */
-async function within(work: Promise<void>, timeoutMs: number): Promise<void> {
+/**
+ * What is thrown meanwhile and caught by nobody, as from a handler, is the behaviour's failure, and
+ * no end of the process.
+ * @throws Error when the work has not ended in time; it is left to itself then
+ */
+async function within(work: () => Promise<void>, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
+  const failure = new Promise<never>((_, reject) => {
+    process.setUncaughtExceptionCaptureCallback(reject);
     timer = setTimeout(() => {
       reject(new Error(`it has not ended after ${timeoutMs} ms`));
     }, timeoutMs);
   });
   try {
-    await Promise.race([work, late]);
+    await Promise.race([work(), failure]);
   } finally {
     clearTimeout(timer);
+    process.setUncaughtExceptionCaptureCallback(null);
   }
 }
