@@ -20,8 +20,9 @@ import {
 
 const WAIT_OPTIONS = ['threshold', 'timeoutMs', 'signal'];
 /**
- * Every so many waits, a wait that could return at once takes a turn of the event loop. Otherwise a
- * device that completes requests within a post would let nothing else run.
+ * Every so many waits, a wait that could return at once takes a turn of the event loop. It also
+ * does so when handlers have used up their time of this turn. Otherwise a device that completes
+ * requests within a post would let nothing else run. The number is for virtual time.
  */
 const WAITS_A_TURN = 256;
 /** Polls of a spinning consumer for each look at other queues of the same endpoints. */
@@ -183,7 +184,9 @@ export class EvdPull implements IterationHost {
     this.waits += 1;
     if (store.pending < threshold) sources.look();
     if (store.pending < threshold) return 'events to come';
-    return mayBlock && this.waits % WAITS_A_TURN === 0 ? 'next turn' : 'ready';
+    if (!mayBlock) return 'ready';
+    if (this.waits % WAITS_A_TURN === 0) return 'next turn';
+    return this.record.host.scheduler.mayStart() ? 'ready' : 'next turn';
   }
 
   private block(waiter: Waiting, outlook: Outlook): void {

@@ -58,6 +58,14 @@ export const WATERMARK = kindOf<number>(
   (value) => value === Infinity || isInteger(value, 0, Infinity),
 );
 
+/**
+ * Receives that may be posted while DISCONNECTED, beyond the length of the queue, before a warning:
+ * a consumer may learn of the end later than of its flushed receives.
+ */
+const FLUSHED_POSTS = 1000;
+const POSTS_IN_VAIN = 'receives are posted again and again while it is DISCONNECTED';
+const LOOK_FIRST = 'before a receive is posted again, look at ep.state or the status FLUSHED';
+
 /** One object for each endpoint: its parts use it as their ports, so no closures are needed. */
 export class EpRecord
   implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
@@ -71,6 +79,8 @@ export class EpRecord
   watermarks: EpWatermarks | undefined = undefined;
   /** The call that has freed it. */
   freedBy: string | undefined = undefined;
+  /** Receives posted while DISCONNECTED, of all connections. */
+  private flushedPosts = 0;
   /** Set from the first connection on, if the attributes ask for it. */
   private keepAlive: EpKeepAlive | undefined = undefined;
 
@@ -212,6 +222,14 @@ export class EpRecord
       this.watermarks?.look(this.receiveBuffers ?? 0);
       if (this.attributes.keepAliveMs > 0) (this.keepAlive ??= new EpKeepAlive(this)).start();
     } else this.keepAlive?.stop();
+  }
+
+  /** Warns once of a consumer that posts its flushed receives again without end. */
+  onFlushedPost(): void {
+    this.flushedPosts++;
+    if (this.flushedPosts !== FLUSHED_POSTS + this.attributes.maxRecvDtos) return;
+    const { logger } = this.core.context;
+    logger.warn(`ep ${this.ep.id}: ${POSTS_IN_VAIN}: ${LOOK_FIRST}`, { posts: this.flushedPosts });
   }
 
   onReceived(): void {

@@ -31,6 +31,8 @@ export interface PostingEndpoint {
   /** @throws DatError DAT_INVALID_STATE */
   checkLegal(operation: string, call: 'postReceive' | 'postRequest'): unknown;
   takeInCompletions(): void;
+  /** A receive has been posted while DISCONNECTED: it is flushed at once. */
+  onFlushedPost(): void;
 }
 
 /**

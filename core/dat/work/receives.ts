@@ -26,6 +26,7 @@ export function postReceive(
   checkSegments(operation, segments, init.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
   if (queues.receives.full) makeRoom(operation, record, queues.receives, maxRecvDtos, 'receives');
   queues.postReceive(segments, cookie, flags);
+  if (record.knownState === 'DISCONNECTED') record.onFlushedPost();
   record.counts.receivePosted();
   record.watermarks?.look(record.receiveBuffers ?? 0);
 }
