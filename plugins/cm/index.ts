@@ -19,7 +19,7 @@ export const cm = definePlugin(
   {
     name: 'cm',
     kind: 'cm',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: ['cm'],
     inject: {

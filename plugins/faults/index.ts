@@ -121,7 +121,7 @@ const ofPort = definePlugin(
   {
     name: 'faults',
     kind: 'port',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: [],
     inject: { port: PACKET_PORT },
@@ -136,7 +136,7 @@ const ofDevice = definePlugin(
   {
     name: 'faults',
     kind: 'device',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: [],
     // Timers need the device, and the device its port: so the port gets its timers here.

@@ -20,7 +20,7 @@ export const mad = definePlugin(
   {
     name: 'mad',
     kind: 'mad',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: ['mad'],
     inject: {

@@ -44,7 +44,7 @@ const tap = definePlugin(
   {
     name: 'pcap',
     kind: 'port',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: [],
     inject: { port: PACKET_PORT, clock: CLOCK },

@@ -10,7 +10,7 @@ export const xrc = definePlugin(
   {
     name: 'xrc',
     kind: 'xrc',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: ['xrc'],
     inject: { device: DEVICE, logger: LOGGER },

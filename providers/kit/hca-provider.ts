@@ -78,7 +78,7 @@ export function hcaProvider<P extends PacketPort>(
     {
       name,
       kind: 'provider',
-      sdkVersion: '1.0',
+      sdkVersion: '2.0',
       requires: [],
       provides: HCA_PROVIDES,
     },

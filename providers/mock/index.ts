@@ -95,7 +95,7 @@ export const mock = definePlugin(
   {
     name: 'mock',
     kind: 'provider',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: [...HCA_PROVIDES, 'multicast'],
     options: OPTIONS,

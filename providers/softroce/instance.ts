@@ -83,7 +83,7 @@ const NODE = token<HcaNode>('softroce/node');
 export const SOFTROCE_META = {
   name: 'softroce',
   kind: 'provider',
-  sdkVersion: '1.0',
+  sdkVersion: '2.0',
   requires: ['mad', 'cm', 'xrc'],
   provides: [...HCA_PROVIDES, 'multicast'],
   options: OPTIONS,

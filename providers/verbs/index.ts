@@ -47,7 +47,7 @@ export const verbs = definePlugin(
   {
     name: 'verbs',
     kind: 'provider',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: ['mad', 'cm', 'xrc'],
     provides: [...VERBS_CAPABILITIES, 'mad', 'cm'],
     options: OPTIONS,

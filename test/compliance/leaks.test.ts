@@ -49,7 +49,7 @@ async function failuresOf(
   Port: new (port: PacketPort) => PacketPort,
   groups = [givingBack],
 ): Promise<[name: string, message: string | undefined][]> {
-  const meta = { name: 'forgetful', kind: 'port', sdkVersion: '1.0', requires: [], provides: [] };
+  const meta = { name: 'forgetful', kind: 'port', sdkVersion: '2.0', requires: [], provides: [] };
   const port = definePlugin(
     { ...(meta as typeof meta & { kind: 'port' }), inject: { own: PACKET_PORT } },
     ({ own }) => new Port(own),

@@ -50,7 +50,7 @@ function same(provider: ConfiguredProvider): ConfiguredProvider {
 
 /** A CM plugin over the CM that is there: each call goes through it, and is counted. */
 function countingCm(name = 'counting', calls: string[] = []): Counting {
-  const meta = { name, kind: 'cm', sdkVersion: '1.0', requires: [], provides: [] } as const;
+  const meta = { name, kind: 'cm', sdkVersion: '2.0', requires: [], provides: [] } as const;
   const plugin = definePlugin({ ...meta, inject: { own: CM } }, ({ own }) =>
     counting(own, (call) => void calls.push(`${name}: ${call}`)),
   );

@@ -22,7 +22,7 @@ export interface Tap {
   filter: (packet: Uint8Array) => boolean;
 }
 
-const META = { name: 'tap', sdkVersion: '1.0', requires: [], provides: [] } as const;
+const META = { name: 'tap', sdkVersion: '2.0', requires: [], provides: [] } as const;
 
 export function tappedSoftroce(options: SoftroceOptions): Tap {
   const seen: Uint8Array[] = [];

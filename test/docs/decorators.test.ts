@@ -1,5 +1,6 @@
 // docs/decorators.md has every rule of the guard and every metric, as the code has them.
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { METRICS } from 'dapl/plugins/metrics';
@@ -44,10 +45,27 @@ describe('docs/decorators.md', () => {
   });
 });
 
+const SDK_ENTRIES = ['spi', 'spi-decorators', 'provider-kit', 'testing'];
+/** The version that has a row for all exports of these entries, and their hash. */
+const LOOKED_AT = ['2.0.0', '2b9eba8a0dd15f48'];
+
 describe('the changelog of the SDK in docs/versions.md', () => {
   it('begins with the present version', () => {
     const [, part = ''] = page('versions.md').split('## The SDK\n');
     const [newest] = rows(part, '');
     assert.equal(newest?.[0], SDK_VERSION);
+  });
+
+  it('was looked at when the exports of the SDK changed last', () => {
+    const members = SDK_ENTRIES.flatMap((entry) =>
+      page(`api/${entry}.api.md`)
+        .split('\n')
+        .filter((line) => !/^\s*(\/\/|\/\*|\*)/.test(line)),
+    );
+    const hash = createHash('sha256').update(members.join('\n')).digest('hex').slice(0, 16);
+    const advice =
+      'the SDK exports something else: raise SDK_VERSION by the rule of docs/versions.md, ' +
+      'or add to its row if it has not been released, then write the new hash here';
+    assert.deepEqual([SDK_VERSION, hash], LOOKED_AT, advice);
   });
 });

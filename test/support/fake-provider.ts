@@ -64,7 +64,7 @@ export class FakeProvider implements ProviderInstance {
     const meta = {
       name: 'fake',
       kind: 'provider',
-      sdkVersion: '1.0',
+      sdkVersion: '2.0',
       requires: [],
       provides: ['rc', 'mad', 'cm'],
     } as const;

@@ -85,7 +85,7 @@ export function smallPort(sizesOf: (port: PacketPort) => PortSizes): ConfiguredM
   const meta = {
     name: 'small',
     kind: 'port',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: [],
   } as const;

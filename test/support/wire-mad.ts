@@ -20,7 +20,7 @@ export class WireMad implements MadModule {
   private scheduler: Scheduler | undefined;
 
   plugin(): ConfiguredPlugin<'mad'> {
-    const meta = { name: 'wire', kind: 'mad', sdkVersion: '1.0', provides: ['mad'] } as const;
+    const meta = { name: 'wire', kind: 'mad', sdkVersion: '2.0', provides: ['mad'] } as const;
     const inject = { scheduler: SCHEDULER };
     return definePlugin({ ...meta, requires: [], inject }, ({ scheduler }) => {
       this.scheduler = scheduler;

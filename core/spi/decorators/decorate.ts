@@ -93,7 +93,7 @@ function layer<K extends ModuleKind>(
   decorator: Decorator<ModuleTypes[K]>,
 ): ConfiguredModule {
   const inner = MODULE_TOKENS[kind] as Token<ModuleTypes[K]>;
-  const meta = { name, kind, sdkVersion: '1.0', requires: [], provides: [] } as const;
+  const meta = { name, kind, sdkVersion: '2.0', requires: [], provides: [] } as const;
   const timers = kind === 'port' ? {} : { timers: TIMERS };
   const inject = { inner, clock: CLOCK, logger: LOGGER, ...timers };
   const plugin = definePlugin<ModuleKind, typeof inject, unknown>(

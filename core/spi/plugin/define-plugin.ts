@@ -30,7 +30,7 @@ import { CM, DEVICE, MAD, PACKET_PORT, type Token, XRC } from './tokens.js';
 import type { XrcModule } from '../modules/xrc.js';
 
 /** Version of this SDK: a plugin for another major one is refused (docs/versions.md). */
-export const SDK_VERSION = '1.1.0';
+export const SDK_VERSION = '2.0.0';
 
 const BRAND = Symbol.for('dapl:plugin');
 

@@ -24,7 +24,7 @@ const plugin = definePlugin(
   {
     name: 'stranger',
     kind: 'provider',
-    sdkVersion: '1.0',
+    sdkVersion: '2.0',
     requires: [],
     provides: ['rc', 'cm'],
     options: { address: kinds.TEXT, mutant: kinds.optional(kinds.TEXT) },

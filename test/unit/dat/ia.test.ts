@@ -21,7 +21,7 @@ function has(code: string, text = /./): (error: unknown) => boolean {
 }
 
 function cmPlugin(cm: () => CmModule, requires: string[] = []): ConfiguredPlugin<'cm'> {
-  const meta = { name: 'my-cm', kind: 'cm', sdkVersion: '1.0', requires, provides: [] } as const;
+  const meta = { name: 'my-cm', kind: 'cm', sdkVersion: '2.0', requires, provides: [] } as const;
   return definePlugin({ ...meta, inject: {} }, cm)(undefined);
 }
 

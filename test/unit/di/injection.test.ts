@@ -37,7 +37,7 @@ function module<K extends ModuleKind, const I extends Inject>(
   inject: I,
   make: (deps: Injected<I>) => ModuleTypes[K],
 ): ConfiguredModule<K> {
-  const meta = { name, kind, sdkVersion: '1.0', requires: [], provides: [] } as const;
+  const meta = { name, kind, sdkVersion: '2.0', requires: [], provides: [] } as const;
   return definePlugin({ ...meta, inject }, make)(undefined) as ConfiguredModule<K>;
 }
 
@@ -348,7 +348,7 @@ describe('injection', () => {
     const noProvider = wrapper('cm', calls) as never;
     assert.throws(() => withModules(noProvider), /^DatError: withModules: the provider is an obj/);
     const fails = (inject: unknown, kind: string, text: RegExp): void => {
-      const meta = { name: 'x', sdkVersion: '1.0', requires: [], provides: [], kind, inject };
+      const meta = { name: 'x', sdkVersion: '2.0', requires: [], provides: [], kind, inject };
       assert.throws(() => definePlugin(meta as never, () => fake.cm), text);
     };
     fails(undefined, 'cm', /plugin "x": inject is undefined; it must be tokens by name/);
@@ -358,7 +358,7 @@ describe('injection', () => {
   });
 
   it('has the types of what is injected', () => {
-    const meta = { name: 't', kind: 'cm', sdkVersion: '1.0', requires: [], provides: [] } as const;
+    const meta = { name: 't', kind: 'cm', sdkVersion: '2.0', requires: [], provides: [] } as const;
     const inject = { own: CM, mad: MAD, xrc: optional(XRC) };
     const plugin = definePlugin({ ...meta, inject }, (deps, options: { readonly n: number }) => {
       const own: CmModule = deps.own;

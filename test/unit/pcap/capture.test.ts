@@ -191,7 +191,7 @@ describe('capture', () => {
     const nowhere = capture(provider, { file: join(folder, 'no', 'such', 'folder') });
     await assert.rejects(openIa(nowhere), /capture: ENOENT/);
     const failing = definePlugin(
-      { name: 'failing', kind: 'provider', sdkVersion: '1.0', requires: [], provides: [] },
+      { name: 'failing', kind: 'provider', sdkVersion: '2.0', requires: [], provides: [] },
       () => ({
         deviceKey: 'failing',
         open: async () => {

@@ -158,14 +158,14 @@ const CALLS: Readonly<Record<string, Call>> = {
   ],
   withModules: [[anyValue, anyValue], (_, provider, module) => withModules(provider, module)],
   definePlugin: [
-    [options({ name: text('p'), kind: text('provider', 'cm'), sdkVersion: text('1.0') }), anyValue],
+    [options({ name: text('p'), kind: text('provider', 'cm'), sdkVersion: text('2.0') }), anyValue],
     (_, meta, create) => definePlugin(meta, create),
   ],
   'a plugin whose function returns anything': [
     [anyValue],
     (_, result: ProviderInstance) =>
       definePlugin(
-        { name: 'p', kind: 'provider', sdkVersion: '1.0', requires: [], provides: [] },
+        { name: 'p', kind: 'provider', sdkVersion: '2.0', requires: [], provides: [] },
         () => result,
       )(),
   ],

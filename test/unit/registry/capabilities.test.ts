@@ -8,7 +8,7 @@ import { PROVIDER_PAIRS } from '../../support/every-provider.js';
 
 /** A CM that is the provider's own, and needs windows. */
 function needsWindows(): ConfiguredModule<'cm'> {
-  const meta = { name: 'needy', kind: 'cm', sdkVersion: '1.0', provides: [] } as const;
+  const meta = { name: 'needy', kind: 'cm', sdkVersion: '2.0', provides: [] } as const;
   const inject = { inner: CM };
   return definePlugin({ ...meta, requires: ['memory-window'], inject }, ({ inner }) => inner)();
 }

@@ -13,7 +13,7 @@ import {
 const META = {
   name: 'p',
   kind: 'provider',
-  sdkVersion: '1.0',
+  sdkVersion: '2.0',
   requires: [],
   provides: [],
 } as const;
@@ -67,14 +67,14 @@ describe('registry', () => {
       createRegistry({ plugins: [provider({ sdkVersion })] });
     const code = 'DAT_PROVIDER_NOT_FOUND';
     fails(
-      register('2.0'),
+      register('1.1'),
       code,
       'DAT_MAJOR_NOT_FOUND',
-      /"p" was written for SDK 2\.0, and this is SDK 1\.1: other majors .* for SDK 1, or a dapl/,
+      /"p" was written for SDK 1\.1, and this is SDK 2\.0: other majors .* for SDK 2, or a dapl/,
     );
     const newer =
-      /SDK 1\.9, and this is SDK 1\.1, which lacks what it may use .* \(update dapl, or/;
-    fails(register('1.9'), code, 'DAT_MINOR_NOT_FOUND', newer);
+      /SDK 2\.9, and this is SDK 2\.0, which lacks what it may use .* \(update dapl, or/;
+    fails(register('2.9'), code, 'DAT_MINOR_NOT_FOUND', newer);
   });
 
   it('refuses registrations and registries with options that there are not', () => {

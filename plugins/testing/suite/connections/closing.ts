@@ -153,7 +153,7 @@ function sharing(claim: Claim): void {
   claim(
     'another module for a device that is open: DAT_INVALID_STATE',
     async (pair) => {
-      const meta = { name: 'other-cm', sdkVersion: '1.0', requires: [], provides: ['cm'] } as const;
+      const meta = { name: 'other-cm', sdkVersion: '2.0', requires: [], provides: ['cm'] } as const;
       const other = definePlugin({ ...meta, kind: 'cm', inject: {} }, () => {
         throw new Error('a module of an open device is not made again');
       });
