@@ -2,7 +2,7 @@
 import type { Subscriber } from 'rxjs';
 import { DatError } from '../errors/index.js';
 import type { Scheduler } from '../spi/index.js';
-import { observable } from './observable.js';
+import { observable } from './event-stream.js';
 
 /**
  * Values wait while there is no subscriber: before the first, or after one has left. Subscribers

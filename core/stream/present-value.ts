@@ -1,7 +1,7 @@
 /** A changing value, as an Observable that begins with the present one. */
 import type { Observable, Subscriber } from 'rxjs';
 import type { Scheduler } from '../spi/index.js';
-import { observable } from './observable.js';
+import { observable } from './event-stream.js';
 
 /**
  * Subscribers get changes from the pump, never from inside the call that made them. Each gets every

@@ -9,7 +9,7 @@ const MAX_POLL_STAY_US = LIMITS.MAX_POLL_STAY_US.value;
 const POLL_FORGET_PERCENT = LIMITS.POLL_FORGET_PERCENT.value;
 const POLL_GAIN_PERCENT = LIMITS.POLL_GAIN_PERCENT.value;
 
-/** What polling gains. */
+/** The gain of polling. */
 export interface Gain {
   /** The device polls at present. */
   readonly pays: boolean;
