@@ -3,7 +3,8 @@
  * after the task. Packets and deadlines wake the loop. `providers/hca/pacing` decides on the order.
  */
 import { type Clock, leaveUnhandled } from '../../core/spi/index.js';
-import { CONVERSATION, LoopPacer, type Polled, REQUEST } from '../hca/pacing/index.js';
+import { CONVERSATION, LoopPacer, type Polled, PollGain, REQUEST } from '../hca/pacing/index.js';
+import { clockOffsetUs } from './clock.js';
 import { NextTurn } from './next-turn.js';
 import { RealTimer } from './real-timer.js';
 
@@ -108,7 +109,7 @@ export class EventLoop {
     private readonly driven: Driven,
     private readonly looked = NO_PORT,
     calls = NODE,
-    private readonly pacer = new LoopPacer(looked.pacer),
+    private readonly pacer = new LoopPacer(looked.pacer, new PollGain(clockOffsetUs())),
   ) {
     this.timer = calls.timer(clock, this.wake, () => looked.onEmptyTurn());
     this.nextTurn = calls.turn(this.onTurn);

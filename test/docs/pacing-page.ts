@@ -70,7 +70,7 @@ function promises(): string {
       `${msOf('POLL_TRIAL_US')}, and goes on polling if completions came in less than`,
       `${of('POLL_GAIN_PERCENT')} of the time; so it sleeps where a neighbour, a quota of CPU or`,
       'the peer wants the core. It tries again after a while that grows to',
-      `${msOf('MAX_POLL_STAY_US')}. Where it polls, the port is looked at for`,
+      `${of('MOST_POLL_PERIOD')} of that length. Where it polls, the port is looked at for`,
       `${of('ADAPTIVE_POLL_US')} after each packet, ${of('IDLE_SLICE_US')} at a time.`,
       'A consumer that answers a message, in a handler or after',
       'an `await`, gets the next one without a turn of the event loop, for',

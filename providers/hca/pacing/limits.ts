@@ -87,15 +87,25 @@ export const LIMITS = {
     unit: 'completions',
     why: 'a few late ones do not decide',
   },
-  POLL_STAY_US: {
-    value: 100_000,
-    unit: 'us',
-    why: 'five times a trial; it doubles while trials come to the same',
+  LEAST_POLL_TRIAL: {
+    value: 12,
+    unit: 'windows',
+    why: 'meanwhile the system moves a program to a free core, and V8 compiles',
   },
-  MAX_POLL_STAY_US: {
-    value: 5_000_000,
-    unit: 'us',
-    why: 'trials are 0.4 % of the time then',
+  MOST_POLL_TRIAL: {
+    value: 24,
+    unit: 'windows',
+    why: 'half a second, and only while each window is faster than the one before',
+  },
+  LEAST_POLL_PERIOD: {
+    value: 4,
+    unit: 'windows',
+    why: 'three windows of the better way; it doubles while trials say the same',
+  },
+  MOST_POLL_PERIOD: {
+    value: 1024,
+    unit: 'windows',
+    why: '20 s: trials are 1 % of the time then',
   },
   POLL_FORGET_PERCENT: {
     value: 110,

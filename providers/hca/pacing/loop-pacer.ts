@@ -8,7 +8,6 @@ import { CONVERSATION, REQUEST, REST } from './turning.js';
 
 const MAX_PUMPS_A_TURN = LIMITS.MAX_PUMPS_A_TURN.value;
 const TOLD_OF_ONE_MESSAGE = LIMITS.TOLD_OF_ONE_MESSAGE.value;
-const ADAPTIVE_POLL_US = LIMITS.ADAPTIVE_POLL_US.value;
 const POLL_SLICE_US = LIMITS.POLL_SLICE_US.value;
 const IDLE_SLICE_US = LIMITS.IDLE_SLICE_US.value;
 const REQUESTS = REQUEST.byFacts;
@@ -77,7 +76,7 @@ export class LoopPacer {
     this.toldSeveral = told > TOLD_OF_ONE_MESSAGE;
     if (told > 0) this.gain.onCompletions(told, nowUs);
     if (receivedPackets !== this.seenPackets && adaptiveQueues > 0) {
-      this.pollUntilUs = nowUs + ADAPTIVE_POLL_US;
+      this.pollUntilUs = nowUs + this.gain.pollUs;
     }
     if (adaptiveQueues === 0) this.pollUntilUs = readStreams.nextUs(nowUs);
     this.seenPackets = receivedPackets;

@@ -174,7 +174,11 @@ describe('verbs: polling', () => {
       const cq = pair.queues['send A'];
       let notified = 0;
       const queue = { hasArrived: () => false, arm: () => false, notify: () => (notified += 1) };
-      const polling = new BoundedPolling(queue, { pays: true, onCompletions: () => undefined });
+      const polling = new BoundedPolling(queue, {
+        pays: true,
+        pollUs: 200,
+        onCompletions: () => undefined,
+      });
       polling.setMode('adaptive');
       polling.active();
       assert.ok(polling.takesOver());

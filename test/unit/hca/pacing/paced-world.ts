@@ -38,7 +38,7 @@ const ACKNOWLEDGE = 0x11;
 const QUEUE_ENTRIES = 64;
 /** How long the port of a consumer with `adaptive` is polled after a packet: docs/evd.md. */
 const ADAPTIVE_US = 200;
-const POLLING_PAYS = { pays: true, onCompletions: (): void => undefined };
+const POLLING_PAYS = { pays: true, pollUs: 200, onCompletions: (): void => undefined };
 const NOTHING: ReadonlySet<string> = new Set();
 /** Microtasks between the answers of a consumer that awaits, one message after the other. */
 const HOPS = 3;
