@@ -62,6 +62,8 @@ export function remadeEvdPage(text: string): string {
 function promises(): string {
   const of = (name: keyof typeof LIMITS): string => `${LIMITS[name].value} ${LIMITS[name].unit}`;
   const msOf = (name: keyof typeof LIMITS): string => `${LIMITS[name].value / 1000} ms`;
+  const { MOST_POLL_PERIOD, POLL_TRIAL_US } = LIMITS;
+  const triesSeconds = Math.round((MOST_POLL_PERIOD.value * POLL_TRIAL_US.value) / 1e6);
   const bulkKib = LIMITS.BULK_BYTES.value / 1024;
   const lines = [
     ['- `event`: the process sleeps when nothing moves; a packet, a deadline or a call wakes it.'],
@@ -70,7 +72,7 @@ function promises(): string {
       `${msOf('POLL_TRIAL_US')}, and goes on polling if completions came in less than`,
       `${of('POLL_GAIN_PERCENT')} of the time; so it sleeps where a neighbour, a quota of CPU or`,
       'the peer wants the core. It tries again after a while that grows to',
-      `${of('MOST_POLL_PERIOD')} of that length. Where it polls, the port is looked at for`,
+      `${triesSeconds} s. Where it polls, the port is looked at for`,
       `${of('ADAPTIVE_POLL_US')} after each packet, ${of('IDLE_SLICE_US')} at a time.`,
       'A consumer that answers a message, in a handler or after',
       'an `await`, gets the next one without a turn of the event loop, for',

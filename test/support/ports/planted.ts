@@ -9,6 +9,7 @@ import {
   RX,
 } from '../../../core/spi/index.js';
 import { fixture as memory } from './memory.js';
+import { loopback } from '../loopback.js';
 
 const FAR_TIMER_MS = 60_000;
 
@@ -54,7 +55,7 @@ class LeavesATimer extends ForwardingPort {
 
 class LeavesASocket extends ForwardingPort {
   static left: { close(): void }[] = [];
-  private readonly socket = createSocket('udp4').bind(0, '127.0.0.1');
+  private readonly socket = createSocket('udp4').bind(0, loopback(0, 61));
 
   override close(): Promise<void> {
     LeavesASocket.left.push(this.socket);

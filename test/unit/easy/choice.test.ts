@@ -109,7 +109,7 @@ describe('easy: which adapter', () => {
 
   it('is on the address that was asked for, or refused', async () => {
     const { provider } = place();
-    const message = /option provider chooses: .*on 192\.0\.2\.9, and not on 192\.0\.2\.10/;
+    const message = /option provider chooses: .*on 192\.0\.2\.9, not on 192\.0\.2\.10/;
     const other = '192.0.2.10';
     await assert.rejects(
       listen({ provider, address: other, port: PORT }),
