@@ -29,6 +29,11 @@ const PRIVILEGES =
 /** A successful completion: what it was, and the slot that it was posted with. */
 export type Take = (operation: number, slot: number) => void;
 
+/** Endpoints take turns, but do not advance alike: one may have several rounds outstanding. */
+function streamRequests({ depth }: Cell, slotsPerEp: number): number {
+  return Math.min(16 * slotsPerEp, Math.max(2 * slotsPerEp, depth));
+}
+
 export class Connection {
   readonly eps: readonly Ep[];
   readonly memory: Lmr;
@@ -65,7 +70,7 @@ export class Connection {
         requestEvd: this.evd,
         attributes: {
           maxRecvDtos: slotsPerEp,
-          maxRequestDtos: isStream(cell) ? 2 * slotsPerEp : PING_REQUESTS,
+          maxRequestDtos: isStream(cell) ? streamRequests(cell, slotsPerEp) : PING_REQUESTS,
           ...(mtuBytes > 0 && { transport: { pathMtuBytes: mtuBytes } }),
         },
       }),
