@@ -100,15 +100,24 @@ describe('a capture that is opened again', () => {
   new DataView(swapped.buffer).setUint32(8, 0x1a2b3c4d);
   const ours = Buffer.concat([sectionHeader('x'), interfaceDescription('y')]);
   const BAD: Readonly<Record<string, readonly [Uint8Array, RegExp]>> = {
-    'no pcapng': [Buffer.from('a letter to somebody, of some length'), /it is no pcapng file\. Move it away/],
+    'no pcapng': [
+      Buffer.from('a letter to somebody, of some length'),
+      /it is no pcapng file\. Move it away/,
+    ],
     'an old pcap': [
       Buffer.from('d4c3b2a1020004000000000000000000', 'hex'),
       /it is no pcapng file\. Move it away/,
     ],
     'shorter than a block': [Buffer.from([10, 13, 13, 10]), /it is no pcapng file\. Move it away/],
-    'a block without a section': [interfaceDescription('x'), /is no pcapng file that can be continued\. Move it away/],
+    'a block without a section': [
+      interfaceDescription('x'),
+      /is no pcapng file that can be continued\. Move it away/,
+    ],
     'of the other byte order': [swapped, /is no pcapng file that can be continued\. Move it away/],
-    'a section of a stated length': [fixed, /is no pcapng file that can be continued\. Move it away/],
+    'a section of a stated length': [
+      fixed,
+      /is no pcapng file that can be continued\. Move it away/,
+    ],
     'damaged far from its end': [
       Buffer.concat([ours, Buffer.alloc(1 << 19)]),
       new RegExp(`it is damaged ${ours.length} bytes from its beginning`),
