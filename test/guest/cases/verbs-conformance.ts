@@ -11,7 +11,10 @@ import type { Case } from '../suite.js';
 import { transcript } from './captured.js';
 
 /** Connections, and every kind of transfer: another part each day, for they take minutes. */
-const QUICK = ['Connecting', 'Transferring|Atomics|Datagrams'] as const;
+const QUICK = [
+  'Connecting|Listening|Answering|Disconnecting',
+  'Transferring|Atomics|Datagrams',
+] as const;
 const WHOLE_TIMEOUT_MS = 3_600_000;
 const QUICK_TIMEOUT_MS = 600_000;
 /** Fewer say that the suite, or the filter, has lost its groups. */
