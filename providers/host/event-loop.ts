@@ -53,7 +53,7 @@ export interface Driven {
   pump(untilHandlers: boolean, goesOn: boolean): boolean;
   /** The latest time to call `pump`, in microseconds of the clock; Infinity for never. */
   nextDeadlineUs(): number;
-  /** That time is to be met to a fraction of a millisecond. */
+  /** True if that time must be met to a fraction of a millisecond. */
   readonly isExact: boolean;
 }
 

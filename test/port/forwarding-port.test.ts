@@ -4,29 +4,15 @@ import { ForwardingPort, type PacketPort, silentLogger } from '../../core/spi/in
 import { Fabric } from '../../providers/mock/fabric.js';
 import { openSocketPort } from '../../providers/softroce/socket-port.js';
 import { loopback, testPort } from '../support/loopback.js';
+import { fixture as memory } from '../support/ports/memory.js';
 import { describePacketPort } from 'dapl/testing';
 
-const SILENT = { ipv4: '10.0.0.77', ipv6: 'fd00::77' };
-
 describePacketPort('a port over the memory port', {
-  capabilities: [
-    'ipv4',
-    'ipv6',
-    'unreachable-ipv4',
-    'unreachable-ipv6',
-    'groups-ipv4',
-    'groups-ipv6',
-  ],
-  openPair(family) {
-    const fabric = new Fabric({ autoRun: true, mtuBytes: 4096 });
-    const [one, two] = family === 'ipv4' ? ['10.0.0.1', '10.0.0.2'] : ['fd00::1', 'fd00::2'];
-    const open = (address: string): PacketPort =>
-      new ForwardingPort(fabric.openPort({ addresses: [address] }));
-    return Promise.resolve({
-      a: open(one ?? ''),
-      b: open(two ?? ''),
-      silentAddress: SILENT[family],
-    });
+  // A process that opens a pair would open the memory port itself.
+  capabilities: memory.capabilities.filter((capability) => capability !== 'process'),
+  async openPair(family) {
+    const { a, b, ...pair } = await memory.openPair(family);
+    return { ...pair, a: new ForwardingPort(a), b: new ForwardingPort(b) };
   },
 });
 
