@@ -79,7 +79,9 @@ export class PollGain implements Gain {
     const gains = this.polledUs < this.asleepUs * (POLL_GAIN_PERCENT / 100);
     if (this.pays && !this.chosen && !gains && this.goesOn(eachUs)) return;
     if (this.pays !== this.chosen || (this.pays && !gains)) this.choose(gains);
-    const tries = this.window % this.period === 0;
+    // What comes less often than the port is polled for would find the device asleep all the same.
+    const mayGain = this.chosen || this.asleepUs < ADAPTIVE_POLL_US;
+    const tries = mayGain && this.window % this.period === 0;
     this.pays = this.chosen !== tries;
   }
 
