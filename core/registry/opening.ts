@@ -2,7 +2,13 @@
 import type { DeviceLease } from '../dat/common/adapter-services.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
 import { FUNCTION, integer, OBJECT, optional } from '../spi/checks/index.js';
-import { defaultLogger, LOGGER_KIND, loggerOf, type LogMethods } from '../log/index.js';
+import {
+  defaultLogger,
+  LOGGER_KIND,
+  loggerOf,
+  type LogMethods,
+  winstonLoaded,
+} from '../log/index.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
 import { type ConfiguredModule, type ConfiguredProvider, type ModuleKind } from '../spi/index.js';
@@ -72,6 +78,8 @@ export async function open(opening: Opening): Promise<Ia> {
     closeTimeoutMs = CLOSE_TIMEOUT_MS,
   } = options;
   const logger = loggerOf(given);
+  // What this adapter logs stands among what the program itself prints, in the order of time.
+  await winstonLoaded();
   for (const module of provider.modules) checkPlugin('openIa', module);
   const used = [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
   const metas = used.map(({ meta }) => meta);

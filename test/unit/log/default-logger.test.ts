@@ -74,6 +74,31 @@ describe('DAPL_LOG', function () {
     assert.match(run({ DAPL_LOG: 'debug' }), /^\S+ debug ia\.createPz\(ia=\d+\)$/m);
     assert.equal(run({ DAPL_LOG: 'debug' }, "{ logger: createLogger({ level: 'error' }) }"), '');
   });
+
+  it('writes what was logged right before an exit, once, and nothing below its level', () => {
+    const script = `
+      const { createLogger } = await import(${at('core/index.js')});
+      const loggers = Array.from({ length: 20 }, () => createLogger({ level: 'warn' }));
+      loggers[0].child({ n: 1 }).warn('first', { x: 2 });
+      loggers[1].info('not wanted');
+      process.exit();`;
+    const { stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+    });
+    assert.match(stderr, /^\S+Z warn first \{"n":1,"x":2\}\n$/);
+  });
+
+  it('is not loaded by an import of dapl', () => {
+    const script = `
+      import { createRequire } from 'node:module';
+      await import(${at('plugins/easy/index.js')});
+      const loaded = Object.keys(createRequire(import.meta.url).cache);
+      console.error(loaded.filter((path) => path.includes('/winston/')).length);`;
+    const { stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+    });
+    assert.equal(stderr, '0\n');
+  });
 });
 
 describe('a line of the log', () => {
