@@ -54,6 +54,10 @@ export function closedHere(ep: Ep, how: string = CONNECTION_CODES.DAT_CONN_CLOSE
  */
 export function errorOfEnd({ code, about }: End): EndError {
   const { message, reason } = about;
-  const cause = new FlowError(code, { operation: 'conn', message, reason });
-  return (operation) => new FlowError(code, { operation, ...about, cause });
+  let cause: FlowError | undefined;
+  return (operation) => {
+    // A connection that nobody waits for ends without an error, which would cost a stack trace.
+    cause ??= new FlowError(code, { operation: 'conn', message, reason });
+    return new FlowError(code, { operation, ...about, cause });
+  };
 }

@@ -1,4 +1,5 @@
 /** Resolves names of network interfaces to addresses of this machine. */
+import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { checkValue } from '../../../core/spi/checks/index.js';
 import { einval } from '../../../core/spi/errors/einval.js';
@@ -12,10 +13,12 @@ import { PORT_OPTIONS } from '../../hca/common/port-options.js';
  * addresses than a port takes
  */
 export function localAddresses(option: string, addresses: readonly string[]): string[] {
-  const interfaces = networkInterfaces();
   const twice = addresses.find((where, i) => addresses.indexOf(where) !== i);
   if (twice !== undefined) throw einval(option, twice, 'given once');
   const found = addresses.flatMap((where) => {
+    // Asking for the interfaces costs more than all else here.
+    if (isIP(where) !== 0) return [where];
+    const interfaces = networkInterfaces();
     const present = Object.hasOwn(interfaces, where) ? interfaces[where] : undefined;
     if (present === undefined) {
       // An address has one of these; of another kind of value the packet port says what it is.
