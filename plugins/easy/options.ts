@@ -96,7 +96,8 @@ const CONNECTION = {
   maxMessageBytes: ANYTHING,
   keepAliveMs: ANYTHING,
 };
-const WAIT: Kinds<WaitOptions> = {
+/** Kinds of the limits of a wait. */
+export const WAIT: Kinds<WaitOptions> = {
   timeoutMs: optional(numberFrom(0, Infinity)),
   signal: optional(SIGNAL),
 };
@@ -196,7 +197,8 @@ function checkSignal(operation: string, signal: AbortSignal | undefined): void {
   throw new FlowError('DAT_INTERRUPTED_CALL', { operation, message, cause: signal.reason });
 }
 
-function refusalOf(operation: string): Refuse {
+/** The error for an invalid option. */
+export function refusalOf(operation: string): Refuse {
   return (name, value, expected) => {
     const message = mustBe(name, value, expected);
     return new FlowError('DAT_INVALID_PARAMETER', { operation, message, value });

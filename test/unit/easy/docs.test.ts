@@ -25,11 +25,16 @@ describe('docs/easy.md', () => {
   });
 
   it('has a server that sends to all, and clients that come back', async () => {
-    const { stdout, stderr } = await runExample('easy', 'js', 1);
+    const { stdout, stderr } = await runExample('easy', 'js', 2);
     assert.deepEqual([stdout, stderr], ['first, second\n'.repeat(3), '']);
   });
 
+  it('has requests and replies', async () => {
+    const stdout = "[ 'RDMA', 'RoCE' ]\nRangeError nothing to turn around\n";
+    assert.deepEqual(await runExample('easy'), { stdout, stderr: '' });
+  });
+
   it('has datagrams that are answered', async () => {
-    assert.deepEqual(await runExample('easy'), { stdout: 'yes\n', stderr: '' });
+    assert.deepEqual(await runExample('easy', 'js', 1), { stdout: 'yes\n', stderr: '' });
   });
 });
