@@ -19,11 +19,11 @@ export interface ClientOptions extends Omit<
   readonly connectTimeoutMs?: number;
   /** Milliseconds from one attempt to the next: `least` (default 50), doubled up to `most` (2000). */
   readonly waitMs?: { readonly least?: number; readonly most?: number };
-  /** Of the channel: `maxMessageBytes` limits a reply, its 8 bytes of header included. */
+  /** Limits of the channel: `maxMessageBytes` is that of a reply, its 8 bytes of header included. */
   readonly limits?: ChannelOptions;
 }
 
-/** What a client does at present. */
+/** The present state of a client. */
 export interface ClientState {
   /**
    * `idle` before the first request; `waiting` from a failed attempt or the end of a connection to

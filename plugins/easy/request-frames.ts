@@ -70,7 +70,7 @@ interface Failure {
   readonly code?: string;
 }
 
-/** What the peer is told of an error: no stack, and no cause. */
+/** An error for the peer: without its stack and cause. */
 export function failureBytes(error: unknown): Uint8Array {
   const { name, message, code } =
     error instanceof Error

@@ -18,7 +18,7 @@ export interface ServeOptions extends Omit<
    * requests of that connection wait, in the end at their sender.
    */
   readonly maxRunning?: number;
-  /** Of the channel: `maxMessageBytes` limits a request, its 8 bytes of header included. */
+  /** Limits of the channel: `maxMessageBytes` is that of a request, its 8 bytes of header included. */
   readonly limits?: ChannelOptions;
 }
 
@@ -28,7 +28,7 @@ export class Request {
 
   /** @internal */
   constructor(
-    /** What the client has sent: the handler's own. */
+    /** The request, which belongs to the handler. */
     readonly bytes: Uint8Array,
     /** The address of the client. */
     readonly peer: string,
