@@ -17,9 +17,12 @@ export interface ClientOptions extends Omit<
   readonly timeoutMs?: number;
   /** For each attempt to connect, in milliseconds; default 5000. */
   readonly connectTimeoutMs?: number;
-  /** Milliseconds from one attempt to the next: `least` (default 50), doubled up to `most` (2000). */
+  /**
+   * Milliseconds from one attempt to the next: `least` (default 50), doubled up to `most` (default
+   * 2000).
+   */
   readonly waitMs?: { readonly least?: number; readonly most?: number };
-  /** Limits of the channel: `maxMessageBytes` is that of a reply, its 8 bytes of header included. */
+  /** Limits of the channel: `maxMessageBytes` is that of a reply, with its header of 8 bytes. */
   readonly limits?: ChannelOptions;
 }
 

@@ -18,7 +18,7 @@ export interface ServeOptions extends Omit<
    * requests of that connection wait, in the end at their sender.
    */
   readonly maxRunning?: number;
-  /** Limits of the channel: `maxMessageBytes` is that of a request, its 8 bytes of header included. */
+  /** Limits of the channel: `maxMessageBytes` is that of a request, with its header of 8 bytes. */
   readonly limits?: ChannelOptions;
 }
 
