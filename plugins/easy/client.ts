@@ -1,11 +1,16 @@
 /** Requests to one server, over a connection that is made again whenever it has ended. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { FlowError, type WaitOptions } from 'dapl/flow';
 import type { Channel, ChannelOptions } from 'dapl/flow/channel';
 import { checkOptions, type Kinds, kinds, leaveUnhandled } from 'dapl/spi';
 import { Observable } from 'rxjs/internal/Observable';
-import { connect } from './calls.js';
-import { type ConnectOptions, refusalOf } from './options.js';
+import { type ConnectOptions, LONGEST_TIMER_MS, refusalOf } from './options.js';
+import {
+  checkWaits,
+  RECONNECT,
+  reconnect,
+  type ReconnectOptions,
+  type ReconnectState,
+} from './reconnect.js';
 import { breach, failureOf, FRAME, frameOf, headerOf, REQUESTS_ID } from './request-frames.js';
 
 /** Options of `new Client` beyond those of `connect`. */
@@ -17,28 +22,15 @@ export interface ClientOptions extends Omit<
   readonly timeoutMs?: number;
   /** For each attempt to connect, in milliseconds; default 5000. */
   readonly connectTimeoutMs?: number;
-  /**
-   * Milliseconds from one attempt to the next: `least` (default 50), doubled up to `most` (default
-   * 2000).
-   */
-  readonly waitMs?: { readonly least?: number; readonly most?: number };
+  /** As those of `reconnect`. */
+  readonly waitMs?: NonNullable<ReconnectOptions['waitMs']>;
   /** Limits of the channel: `maxMessageBytes` is that of a reply, with its header of 8 bytes. */
   readonly limits?: ChannelOptions;
 }
 
-/** The present state of a client. */
-export interface ClientState {
-  /**
-   * `idle` before the first request; `waiting` from a failed attempt or the end of a connection to
-   * the next attempt; `closed` for ever.
-   */
-  readonly state: 'idle' | 'connecting' | 'connected' | 'waiting' | 'closed';
-  /** Attempts to connect since the last connection: 0 when connected. */
-  readonly attempt: number;
-  /** Milliseconds to the next attempt, of `waiting`. */
-  readonly waitMs?: number;
-  /** Why the last attempt has failed, or the connection has ended. */
-  readonly cause?: FlowError;
+/** The present state of a client: that of its connection, `idle` before the first request. */
+export interface ClientState extends Omit<ReconnectState, 'state'> {
+  readonly state: ReconnectState['state'] | 'closed' | 'idle';
 }
 
 interface Pending {
@@ -50,15 +42,11 @@ interface Pending {
   settle(reply: Uint8Array | Error): void;
 }
 
-const { ANYTHING, BYTES, integer, numberFrom, optional, record, SIGNAL } = kinds;
+const { ANYTHING, BYTES, numberFrom, optional, SIGNAL } = kinds;
 const OPERATION = 'client.request';
 const TIMEOUT_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 5000;
 const CLOSE_TIMEOUT_MS = 5000;
-const LEAST_WAIT_MS = 50;
-const MOST_WAIT_MS = 2000;
-/** The longest timer of Node. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const MOST_IDS = 2 ** 32;
 
 /** Options that `connect` and `offerChannel` check. */
@@ -79,28 +67,13 @@ const LEFT_TO_CONNECT = {
 const OWN: Kinds<Pick<ClientOptions, 'connectTimeoutMs' | 'timeoutMs' | 'waitMs'>> = {
   timeoutMs: optional(numberFrom(0, Infinity)),
   connectTimeoutMs: optional(numberFrom(0, Infinity)),
-  waitMs: optional(
-    record({
-      least: optional(integer(1, LONGEST_TIMER_MS)),
-      most: optional(integer(1, LONGEST_TIMER_MS)),
-    }),
-  ),
+  waitMs: RECONNECT.waitMs,
 };
 const REQUEST: Kinds<{ bytes: Uint8Array } & WaitOptions> = {
   bytes: BYTES,
   timeoutMs: OWN.timeoutMs,
   signal: optional(SIGNAL),
 };
-
-/** Failures that pass when the server is there again; any other ends the requests that wait. */
-const PASSING: readonly string[] = [
-  'DAT_CONN_BROKEN',
-  'DAT_CONN_ENDED',
-  'DAT_CONN_REFUSED',
-  'DAT_CONN_TIMED_OUT',
-  'DAT_CONN_UNREACHABLE',
-  'DAT_TIMEOUT_EXPIRED',
-];
 
 /**
  * A client of `serve`. It connects with the first request, and from then on again whenever the
@@ -121,10 +94,8 @@ export class Client {
 
   /** @throws FlowError DAT_INVALID_PARAMETER; nothing is opened yet */
   constructor(private readonly options: ClientOptions) {
-    const refuse = refusalOf('Client');
-    checkOptions(options, { ...LEFT_TO_CONNECT, ...OWN }, refuse);
-    const { least = LEAST_WAIT_MS, most = MOST_WAIT_MS } = options.waitMs ?? {};
-    if (least > most) throw refuse('waitMs.least', least, `at most waitMs.most, ${most}`);
+    checkOptions(options, { ...LEFT_TO_CONNECT, ...OWN }, refusalOf('Client'));
+    checkWaits('Client', options.waitMs);
   }
 
   /** The present state, then each further one; completes when it is closed. */
@@ -241,60 +212,39 @@ export class Client {
 
   /** Connects, and takes replies until the connection ends; again and again. */
   private async run(): Promise<void> {
-    const { least = LEAST_WAIT_MS, most = MOST_WAIT_MS } = this.options.waitMs ?? {};
+    const { channel, offerChannel } = await import('dapl/flow/channel');
+    const { connectTimeoutMs, limits, ...rest } = this.options;
     const { signal } = this.stop;
-    let waitMs = least;
-    for (let attempt = 1; !signal.aborted; attempt++) {
-      this.become({ ...this.present, state: 'connecting', attempt });
-      const cause = await this.life(() => {
-        [attempt, waitMs] = [0, least];
-      });
-      if (signal.aborted) return;
-      if (!PASSING.includes(cause.code)) {
-        this.running = undefined;
-        this.endAll(cause);
-        this.become({ state: 'idle', attempt, cause });
-        return;
-      }
-      this.become({ state: 'waiting', attempt, waitMs, cause });
-      await sleep(waitMs, undefined, { signal }).catch(() => undefined);
-      waitMs = Math.min(2 * waitMs, most);
+    const onState = (state: ReconnectState): void => this.become(state);
+    const timeoutMs = connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
+    try {
+      const given = { ...rest, ...offerChannel(limits, REQUESTS_ID), timeoutMs, signal, onState };
+      for await (const conn of reconnect(given)) await this.converse(channel(conn));
+    } catch (error) {
+      const cause = error as FlowError;
+      this.running = undefined;
+      this.endAll(cause);
+      this.become({ state: 'idle', attempt: 0, cause });
     }
   }
 
-  /** One connection, from the attempt to the end, and why it has ended. */
-  private async life(onConnected: () => void): Promise<FlowError> {
-    let channel: Channel | undefined;
+  /** Takes replies until the connection has ended. */
+  private async converse(channel: Channel): Promise<void> {
     let ended = new FlowError('DAT_CONN_ENDED', {
       operation: OPERATION,
       message: 'the server has closed the connection',
     });
     try {
-      channel = await this.open();
-      onConnected();
-      this.become({ state: 'connected', attempt: 0 });
       this.channel = channel;
       for (const id of [...this.pending.keys()]) this.send(channel, id);
       for await (const message of channel) this.take(message);
     } catch (error) {
-      if (!FlowError.isFlowError(error)) throw error;
-      ended = error;
+      ended = error as FlowError;
     }
     this.channel = undefined;
     this.endAll(endedBefore(ended), ({ isSent }) => isSent);
-    // What breaks the protocol is not heard further.
-    await channel?.close({ timeoutMs: 0 });
-    return ended;
-  }
-
-  private async open(): Promise<Channel> {
-    const { channel, offerChannel } = await import('dapl/flow/channel');
-    const { connectTimeoutMs: timeoutMs = CONNECT_TIMEOUT_MS, limits, ...rest } = this.options;
-    const { signal } = this.stop;
-    const given = { ...rest, ...offerChannel(limits, REQUESTS_ID), timeoutMs, signal };
-    // The one option that connect does not know.
-    delete given.waitMs;
-    return channel(await connect(given));
+    // A peer that breaks the protocol is not heard further.
+    await channel.close({ timeoutMs: 0 });
   }
 
   private send(channel: Channel, id: number): void {

@@ -1,5 +1,6 @@
 /** One deadline for a call of several steps, some of which take no timeout. */
 import { FlowError, type WaitOptions } from 'dapl/flow';
+import { LONGEST_TIMER_MS } from './options.js';
 
 export class Deadline {
   private readonly endsAtMs: number;
@@ -67,6 +68,3 @@ export class Deadline {
     return new FlowError('DAT_INTERRUPTED_CALL', { operation: this.operation, message, cause });
   }
 }
-
-/** The longest timer of Node; a longer one would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;

@@ -13,7 +13,9 @@ export type {
   ResolveOptions,
 } from './options.js';
 export type { ProviderChoice } from './provider-choice.js';
+export { Broadcast, type BroadcastOptions, type Reader } from './broadcast.js';
 export { connect, datagrams, listen } from './calls.js';
 export { Client, type ClientOptions, type ClientState } from './client.js';
+export { reconnect, type ReconnectOptions, type ReconnectState } from './reconnect.js';
 export { RemoteError } from './request-frames.js';
 export { type Handler, type Request, serve, type ServeOptions, Server } from './server.js';

@@ -171,6 +171,9 @@ export function checkResolve(operation: string, options: ResolveOptions): void {
   checkSignal(operation, options.signal);
 }
 
+/** The longest timer of Node, in milliseconds; a longer one would fire at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 const LEFT_OUT = 'left out where `ia` is given, which has its own';
 
 /** An adapter has its address; without one, an address is required. */
