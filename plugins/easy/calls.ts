@@ -51,7 +51,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
     return conn;
   } catch (error) {
     await lease.release();
-    throw error;
+    throw deadline.restated(error);
   }
 }
 

@@ -75,7 +75,11 @@ export class Datagrams implements AsyncIterable<Datagram> {
     const { address, family, timeoutMs, signal, ...rest } = options;
     const deadline = new Deadline(operation, { timeoutMs, signal }, 'its name has no address yet');
     const peer = await deadline.during(addressOf(operation, address, family), () => undefined);
-    return this.inner.resolve({ ...rest, address: peer, ...deadline.left });
+    try {
+      return await this.inner.resolve({ ...rest, address: peer, ...deadline.left });
+    } catch (error) {
+      throw deadline.restated(error);
+    }
   }
 
   /** See `dapl/flow`: announces this endpoint to peers that resolve the port. */

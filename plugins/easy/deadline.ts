@@ -56,11 +56,17 @@ export class Deadline {
     }
   }
 
-  private timedOut(): FlowError {
-    const { timeoutMs } = this.limits;
-    const message = `not done within ${timeoutMs} ms: ${this.soFar}`;
+  /** The error of a step that had what was `left`: it names the time of the whole call. */
+  restated(error: unknown): unknown {
+    if (!FlowError.isFlowError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED') return error;
+    return this.timedOut('', error.flightRecord);
+  }
+
+  private timedOut(why = `: ${this.soFar}`, flightRecord: readonly string[] = []): FlowError {
+    const { timeoutMs: value } = this.limits;
     const { operation } = this;
-    return new FlowError('DAT_TIMEOUT_EXPIRED', { operation, message, value: timeoutMs });
+    const message = `not done within ${value} ms${why}`;
+    return new FlowError('DAT_TIMEOUT_EXPIRED', { operation, message, value, flightRecord });
   }
 
   private interrupted(cause: unknown): FlowError {

@@ -4,7 +4,14 @@ import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { openIa } from 'dapl';
-import { connect, type ConnectOptions, FlowError, listen, type ListenOptions } from 'dapl/easy';
+import {
+  connect,
+  type ConnectOptions,
+  datagrams,
+  FlowError,
+  listen,
+  type ListenOptions,
+} from 'dapl/easy';
 import { Fabric, mock } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import { addressOf } from '../../../plugins/easy/names.js';
@@ -116,6 +123,25 @@ describe('easy: calls', () => {
     assert.equal(await new Deadline('connect', {}).during(Promise.resolve(3), undo), 3);
     const { timeoutMs = 0 } = new Deadline('connect', { timeoutMs: 1000 }).left;
     assert.ok(timeoutMs > 0 && timeoutMs <= 1000);
+  });
+
+  it('name the time that was given, not what the steps before had left of it', async () => {
+    const fabric = new Fabric({ seed: 5, autoRun: true });
+    const provider = mock({ fabric, address: '192.0.2.1' });
+    const silent = await openIa(mock({ fabric, address: '192.0.2.2' }));
+    silent.createPsp({ connQual: 7, evd: silent.createEvd({ qlen: 8 }) });
+    const place = { provider, address: '192.0.2.2', port: 7, timeoutMs: 50 };
+    await assert.rejects(
+      connect(place),
+      refusal('DAT_TIMEOUT_EXPIRED', /^connect: not done within 50 ms \[DAT_TIMEOUT_EXPIRED\]$/),
+    );
+    const own = await datagrams({ provider });
+    await assert.rejects(
+      own.resolve({ address: '192.0.2.3', port: 7, timeoutMs: 50 }),
+      refusal('DAT_TIMEOUT_EXPIRED', /^datagrams\.resolve: not done within 50 ms/),
+    );
+    await own.close();
+    await silent.close('abrupt');
   });
 
   it('refuse what cannot be, before anything is opened', async () => {
