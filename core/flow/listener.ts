@@ -53,7 +53,7 @@ export class Listener implements AsyncIterable<Connection> {
     readonly ia: Ia,
     options: ListenOptions,
   ) {
-    const { port, backlog = BACKLOG, answer = acceptAll, signal } = options;
+    const { port = 0, backlog = BACKLOG, answer = acceptAll, signal } = options;
     this.plan = planOf(OPERATION, ia, options);
     this.backlog = backlog;
     this.answer = answer;
@@ -65,8 +65,7 @@ export class Listener implements AsyncIterable<Connection> {
     );
     this.evd = evd;
     try {
-      this.psp =
-        port === undefined ? ia.createPspAny({ evd }) : ia.createPsp({ connQual: port, evd });
+      this.psp = port === 0 ? ia.createPspAny({ evd }) : ia.createPsp({ connQual: port, evd });
     } catch (error) {
       leaveUnhandled(evd.free());
       throw toFlowError(OPERATION, error);

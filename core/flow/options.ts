@@ -177,7 +177,7 @@ export function checkConnect(operation: string, options: ConnectOptions): void {
 
 /** Options of a listener. */
 export interface ListenOptions extends ConnectionOptions {
-  /** Port of rdma_cm's TCP port space, 1 to 65535; default one of the adapter's choice. */
+  /** Port of rdma_cm's TCP port space, 1 to 65535; by default, and for 0, a free one. */
   readonly port?: number;
   /** Connections being established, or not yet taken: 1 to 4096, default 128. */
   readonly backlog?: number;
@@ -210,7 +210,7 @@ export type ListenAnswer = (request: ListenRequest) => Answer | PromiseLike<Answ
 
 const LISTEN: Kinds<ListenOptions> = {
   ...CONNECTION,
-  port: optional(PORT),
+  port: optional(integer(0, 65535)),
   backlog: optional(integer(1, 4096)),
   answer: optional(FUNCTION),
   signal: WAIT_KINDS.signal,

@@ -37,7 +37,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
   const operation = 'connect';
   const { ia, provider, family, address, localAddress, timeoutMs, signal, ...rest } = options;
   const deadline = new Deadline(operation, { timeoutMs, signal });
-  const peer = await deadline.during(addressOf(operation, address, family), nothing);
+  const peer = ownHost(await deadline.during(addressOf(operation, address, family), nothing));
   const route = async (): Promise<Route> => {
     if (localAddress !== undefined)
       return routeOn(await addressOf(operation, localAddress, family));
@@ -128,6 +128,12 @@ function leaseFor(
 }
 
 const nothing = (): void => undefined;
+
+/** The unspecified address means this host, as in node:net. */
+function ownHost(address: string): string {
+  if (address === '0.0.0.0') return '127.0.0.1';
+  return address === '::' ? '::1' : address;
+}
 
 async function ownAdapter(ia: NonNullable<ConnectOptions['ia']>): Promise<Lease> {
   return borrowed(ia);

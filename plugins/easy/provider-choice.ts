@@ -52,10 +52,11 @@ export async function chosenAdapter(operation: string, wanted: Wanted): Promise<
     } catch (cause) {
       // The host has no address: the adapter is not the cause.
       if (FlowError.isFlowError(cause)) throw cause;
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const text = cause instanceof Error ? cause.message : String(cause);
       throw new FlowError(DatError.isDatError(cause) ? cause.code : 'DAT_INTERNAL_ERROR', {
         operation,
-        message: `the adapter that ${source} chooses: ${message}`,
+        // The code stands at the end of this message, too.
+        message: `the adapter that ${source} chooses: ${text.replace(/ \[DAT_\w+\]$/, '')}`,
         cause,
       });
     }
