@@ -54,6 +54,8 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`send ${srqns[0]} kept`), 'SUCCESS');
     assert.equal(await first.ask('received 1'), 'kept');
     await second.kill();
+    // The host learns of it by the end of its socket.
+    while (!/no target/.test(await first.ask(`query ${target}`))) await paused(LOOK_MS);
     assert.equal(await sender.ask(`send ${srqns[0]} late`), 'TRANSPORT');
   });
 
