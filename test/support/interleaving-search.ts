@@ -24,16 +24,26 @@ export interface SearchReport {
   readonly depth: number;
 }
 
+/** A state that has not been looked at. */
+interface Reached {
+  readonly way: readonly string[];
+  /** A subject in this state, unless many wait already. */
+  readonly subject?: Subject;
+}
+
+/** Subjects of a level that wait: they take memory, and a walk to their states takes time. */
+const MOST_SUBJECTS = 4096;
+
 /** @throws Error that names the shortest way to what is wrong */
 export async function search(make: () => Subject): Promise<SearchReport> {
   const seen = new Set<string>();
-  let level: string[][] = [[]];
+  let level: Reached[] = [{ way: [] }];
   let [transitions, ends, depth] = [0, 0, 0];
   seen.add(make().fingerprint());
   while (level.length > 0) {
-    const next: string[][] = [];
-    for (const way of level) {
-      const steps = await finished(make, way);
+    const next: Reached[] = [];
+    for (const { way, subject: present } of level) {
+      const steps = await finished(present ?? (await walk(make, way)), way);
       if (steps.length === 0) ends++;
       for (const step of steps) {
         transitions++;
@@ -42,7 +52,7 @@ export async function search(make: () => Subject): Promise<SearchReport> {
         const key = subject.fingerprint();
         if (seen.has(key)) continue;
         seen.add(key);
-        next.push(further);
+        next.push(next.length < MOST_SUBJECTS ? { way: further, subject } : { way: further });
       }
     }
     if (next.length > 0) depth++;
@@ -52,8 +62,7 @@ export async function search(make: () => Subject): Promise<SearchReport> {
 }
 
 /** Comes to rest from there; returns what else could have happened. */
-async function finished(make: () => Subject, way: readonly string[]): Promise<readonly string[]> {
-  const subject = await walk(make, way);
+async function finished(subject: Subject, way: readonly string[]): Promise<readonly string[]> {
   const steps = subject.steps();
   await onTheWay([...way, '(rest)'], () => subject.finish());
   return steps;
