@@ -177,9 +177,13 @@ describe('Memory window', () => {
 
     it('goes with its device', async () => {
       const world = new WindowWorld();
-      world.bound(1);
-      world.bound(2);
+      const windows = [world.bound(1), world.bound(2)];
+      const before = world.pair.b.bytes.slice();
       await world.pair.b.driver.device.close();
+      for (const { rkey } of windows) {
+        assert.notEqual(world.access(RDMA_WRITE, rkey), SUCCESS);
+        assert.deepEqual(world.pair.b.bytes, before);
+      }
     });
   });
 });

@@ -35,8 +35,12 @@ describe('MAD: agents', () => {
 
   it('gives a method free with its agent', async () => {
     const { mad } = new MadPair().a;
-    await mad.registerAgent(OPTIONS).unregister();
-    mad.registerAgent(OPTIONS);
+    const first = mad.registerAgent(OPTIONS);
+    assert.throws(() => mad.registerAgent(OPTIONS), refused('EINVAL', /method 0x1/));
+    await first.unregister();
+    const second = mad.registerAgent(OPTIONS);
+    assert.notEqual(second, first);
+    assert.throws(() => mad.registerAgent(OPTIONS), refused('EINVAL', /method 0x1/));
   });
 
   it('names what is wrong with a class, version, method or OUI', () => {
