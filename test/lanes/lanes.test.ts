@@ -3,10 +3,21 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { affectedTests, importers } from './affected.js';
-import { filesBelow, LANES, laneOf, ROOT, roomsOf, testFiles } from './lanes.js';
+import {
+  compiled,
+  filesBelow,
+  isQuickRun,
+  LANE_VARIABLE,
+  LANES,
+  laneOf,
+  ROOT,
+  roomsOf,
+  testFiles,
+} from './lanes.js';
 
 /** Outputs and packages, which hold no sources of ours. */
 const NO_SOURCES = new Set(['node_modules', 'dist', 'build', 'coverage', '.git']);
@@ -51,6 +62,36 @@ describe('lanes of tests', () => {
     assert.match(read('.ci/run'), /^suite .* npm run test:all -- --forbid-only --forbid-pending$/m);
     assert.match(read('.github/workflows/ci.yml'), /^ +- run: npm run test:all$/m);
   });
+
+  it('leave long cases out of npm test only, and none of them is all that a file has', () => {
+    assert.equal(isQuickRun(['quick'], []), true);
+    assert.equal(isQuickRun(LANES, []), false);
+    assert.equal(isQuickRun(['quick'], ['test/slots']), false);
+    const mocha = createRequire(import.meta.url).resolve('mocha/lib/cli/cli.js');
+    const count = (files: readonly string[], quickPid: number): Map<string, number> => {
+      const args = [mocha, '--dry-run', '--reporter', 'json', ...files.map(compiled)];
+      const env = { ...process.env, [LANE_VARIABLE]: String(quickPid) };
+      const { stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: ROOT, env });
+      const { tests } = JSON.parse(stdout.slice(stdout.indexOf('{\n'))) as {
+        tests: readonly { file: string }[];
+      };
+      const counts = new Map(files.map((file) => [compiled(file), 0]));
+      for (const { file } of tests) counts.set(file, counts.get(file)! + 1);
+      return counts;
+    };
+    const files = testFiles().filter((file) => /\blongIt\b|\bhasLongCases\b/.test(read(file)));
+    assert.deepEqual(new Set(files.map(laneOf)), new Set(['quick']));
+    const quick = count(files, process.pid);
+    assert.deepEqual(
+      files.filter((file) => quick.get(compiled(file)) === 0),
+      [],
+    );
+    const table = 'test/xrc-host/starting.test.ts';
+    assert.ok(quick.get(compiled(table))! > 0);
+    // As in a program that a test starts: its parent is another one.
+    const all = count([table], process.ppid);
+    assert.ok(quick.get(compiled(table))! < all.get(compiled(table))!);
+  }).timeout(60_000);
 
   it('try each room, each provider, each ULP and the main job in npm test', () => {
     const quick = testFiles().filter((file) => laneOf(file) === 'quick');

@@ -11,6 +11,11 @@ export const ROOT = join(import.meta.dirname, '../../..');
 
 export const LANES = ['quick', 'long'] as const;
 export type Lane = (typeof LANES)[number];
+/**
+ * The process whose children leave out the long cases of their files (support/lane.ts). What they
+ * start in turn, such as another mocha, has all cases.
+ */
+export const LANE_VARIABLE = 'DAPL_TEST_QUICK_PID';
 
 export interface Room {
   /** Folders, as a reader names them: `test/unit/evd`. */
@@ -31,6 +36,11 @@ const MOST_TOGETHER = 30;
 /** Each test of the repository is in exactly one lane. */
 export function laneOf(file: string): Lane {
   return file.endsWith('.long.test.ts') ? 'long' : 'quick';
+}
+
+/** Whether a run leaves out long cases: files that a path chooses have all of theirs. */
+export function isQuickRun(lanes: readonly Lane[], paths: readonly string[]): boolean {
+  return paths.length === 0 && !lanes.includes('long');
 }
 
 /** Files below a folder of the repository, relative to the root; links are not followed. */

@@ -4,7 +4,8 @@
  *
  *   node dist/test/lanes/main.js [quick] [long] [test/PATH...] [options of mocha]
  *
- * A path chooses the files that begin with it, of either lane.
+ * A path chooses the files that begin with it, of either lane. The quick lane alone leaves out the
+ * long cases of its files (test/support/lane.ts).
  * Prints a line for each file, the slowest files, what failed and why. The last line is
  * "N passed, N failed". The exit code is 0 if at least one test passed and none failed.
  */
@@ -15,7 +16,9 @@ import { join, relative } from 'node:path';
 import Mocha from 'mocha';
 import {
   compiled,
+  isQuickRun,
   type Lane,
+  LANE_VARIABLE,
   LANES,
   laneOf,
   type Room,
@@ -46,6 +49,8 @@ const paths = takeWhile(mochaOptions, (word): word is string => word.startsWith(
 const isChosen = (file: string): boolean =>
   paths.length > 0 ? paths.some((path) => file.startsWith(path)) : lanes.includes(laneOf(file));
 const files = testFiles().filter(isChosen);
+const quickPid = isQuickRun(lanes, paths) ? String(process.pid) : '';
+const env = { ...process.env, [LANE_VARIABLE]: quickPid };
 const waiting = roomsOf(files);
 const running = new Set<ChildProcess>();
 const done: FileReport[] = [];
@@ -85,7 +90,7 @@ function runRoom(room: Room): Promise<void> {
       ...mochaOptions,
       ...room.files.map(compiled),
     ],
-    { cwd: ROOT, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
+    { cwd: ROOT, env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
   );
   running.add(child);
   let ended = false;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile, readdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { longIt } from '../support/lane.js';
 import { TransferWorld } from './transfer-world.js';
 
 const MIB = 2 ** 20;
@@ -27,7 +28,7 @@ describe('transfer: files arrive', () => {
     assert.ok(bytes.equals(await readFile(join(world.out, basename(path)))));
   }
 
-  it('carries a file of no bytes', async () => arrives(await world.file('empty', 0)));
+  longIt('carries a file of no bytes', async () => arrives(await world.file('empty', 0)));
 
   it('prints what the README has recorded', async () => {
     /** What stays the same from run to run. */
@@ -44,7 +45,7 @@ describe('transfer: files arrive', () => {
     assert.deepEqual(stdout.trimEnd().split('\n').map(shape), shown.map(shape));
   });
 
-  it('carries one byte', async () => arrives(await world.file('one', 1)));
+  longIt('carries one byte', async () => arrives(await world.file('one', 1)));
 
   it('carries a file that ends within a slot, with a name in UTF-8 with spaces', async () =>
     arrives(await world.file('Größe mit  Leerzeichen ✓.bin', MIB + 1)));
@@ -52,7 +53,7 @@ describe('transfer: files arrive', () => {
   it('carries a name that looks like an option, over the sockets of Node', async () =>
     arrives(await world.file('--from', 2 * MIB - 1), '--socket', 'dgram'));
 
-  it('leaves what the destination holds, and replaces it with --force', async () => {
+  longIt('leaves what the destination holds, and replaces it with --force', async () => {
     const path = await world.file('same', 20);
     await writeFile(join(world.out, 'same'), 'older and longer than what comes');
     const { code, stderr } = await world.both(path).ended;
@@ -77,7 +78,7 @@ describe('transfer: files arrive', () => {
     assert.equal(await readFile(victim, 'utf8'), 'stays');
   });
 
-  it("shows the sender's name, and reason, without what a terminal obeys", async () => {
+  longIt("shows the sender's name, and reason, without what a terminal obeys", async () => {
     const path = await world.file('\x1b]0;title\x07\rname', 20);
     const { code, stdout } = await world.both(path).ended;
     assert.equal(code, 0);
@@ -89,6 +90,7 @@ describe('transfer: files arrive', () => {
     }
   });
 
-  it('carries more slots than the window has', async () =>
-    arrives(await world.file('window', 20 * MIB)));
+  longIt('carries more slots than the window has', async () =>
+    arrives(await world.file('window', 20 * MIB)),
+  );
 });

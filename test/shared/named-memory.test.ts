@@ -8,10 +8,13 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { hasLongCases } from '../support/lane.js';
 import { leaveOut } from '../support/left-out.js';
 
 const PROGRAM = join(import.meta.dirname, 'sharer.js');
 const BYTES = 1 << 16;
+/** Processes that are killed, each after the next one has come. */
+const GENERATIONS = hasLongCases ? 8 : 2;
 let names = 0;
 const newName = (): string => `test-${process.pid}-${names++}`;
 
@@ -82,7 +85,7 @@ describe('memory by a name', () => {
     const name = newName();
     const generations = [await opened(name), await opened(name)];
     await generations[0]!.ask('add 0 1');
-    for (let killed = 0; killed < 8; killed++) {
+    for (let killed = 0; killed < GENERATIONS; killed++) {
       await generations.shift()!.kill();
       const newcomer = await opened(name);
       assert.equal(await newcomer.ask('add 0 1'), String(killed + 1));

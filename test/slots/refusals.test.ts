@@ -6,6 +6,7 @@ import { gidFromIp } from '../../core/spi/index.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import { inspectSoftroce, softroce } from '../../providers/softroce/index.js';
 import { nativeAddon } from '../native/addon.js';
+import { longIt } from '../support/lane.js';
 import { leaveOut } from '../support/left-out.js';
 import { loopback, testPort } from '../support/loopback.js';
 import { patience } from '../support/patience.js';
@@ -94,7 +95,7 @@ describe('softroce: an address cannot be shared, or not as before', function () 
     });
   }
 
-  it('a program shares other addresses, or in another order: it is told so', async () => {
+  longIt('a program shares other addresses, or in another order: it is told so', async () => {
     const [one, two] = [newAddress(), newAddress()];
     const first = await openIa(softroce({ addresses: [one, two], shared: true }));
     try {
@@ -134,26 +135,29 @@ describe('softroce: an address cannot be shared, or not as before', function () 
     assert.match(shared[0]!.problem ?? '', /in use/);
   });
 
-  it('needs no directory: not one that can be written to, and no name of one', async function () {
-    const probe = spawnSync(READ_ONLY_SYSTEM[0]!, [...READ_ONLY_SYSTEM.slice(1), 'true']);
-    if (probe.status !== 0) {
-      leaveOut(this, 'no mount namespace with a read-only system', 'run it as root');
-    }
-    const address = newAddress();
-    const env = { PATH: process.env['PATH'], TMPDIR: '/nowhere', HOME: '/nowhere' };
-    const programs = [1001, 1002].map((port) => ({
-      port,
-      program: new Program({ within: READ_ONLY_SYSTEM, env }),
-    }));
-    for (const { program, port } of programs) {
-      assert.equal(await program.ask(`open ${address} ${UDP_PORT}`), 'open');
-      assert.equal(await program.ask(`listen ${port}`), 'listening');
-    }
-    const number = await programs[0]!.program.ask(`connect ${address} 1002`);
-    assert.equal(await programs[0]!.program.ask(`echo ${number} 20`), 'echoed');
-  });
+  longIt(
+    'needs no directory: not one that can be written to, and no name of one',
+    async function () {
+      const probe = spawnSync(READ_ONLY_SYSTEM[0]!, [...READ_ONLY_SYSTEM.slice(1), 'true']);
+      if (probe.status !== 0) {
+        leaveOut(this, 'no mount namespace with a read-only system', 'run it as root');
+      }
+      const address = newAddress();
+      const env = { PATH: process.env['PATH'], TMPDIR: '/nowhere', HOME: '/nowhere' };
+      const programs = [1001, 1002].map((port) => ({
+        port,
+        program: new Program({ within: READ_ONLY_SYSTEM, env }),
+      }));
+      for (const { program, port } of programs) {
+        assert.equal(await program.ask(`open ${address} ${UDP_PORT}`), 'open');
+        assert.equal(await program.ask(`listen ${port}`), 'listening');
+      }
+      const number = await programs[0]!.program.ask(`connect ${address} 1002`);
+      assert.equal(await programs[0]!.program.ask(`echo ${number} 20`), 'echoed');
+    },
+  );
 
-  it('another program steers: nothing is lost, and the broker steers again', async () => {
+  longIt('another program steers: nothing is lost, and the broker steers again', async () => {
     const [shared, elsewhere] = [newAddress(), newAddress()];
     const broker = await opened(shared, UDP_PORT);
     const second = await opened(shared, UDP_PORT);
@@ -180,7 +184,7 @@ describe('softroce: an address cannot be shared, or not as before', function () 
     }
   });
 
-  it('a member has overwritten the shared table: a newcomer hears that', async () => {
+  longIt('a member has overwritten the shared table: a newcomer hears that', async () => {
     const address = newAddress();
     const [broker, member, peer] = [new Program(), new Program(), new Program()];
     assert.equal(await member.ask('slow 0'), 'is');

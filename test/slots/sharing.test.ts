@@ -4,6 +4,7 @@ import { loadNativeAddon } from '../../providers/softroce/port/native-addon.js';
 import { gidFromIp } from '../../core/spi/index.js';
 import { groupNames } from '../../providers/softroce/shared/names.js';
 import type { UnixSocket } from '../../providers/host/index.js';
+import { longIt } from '../support/lane.js';
 import { paused } from '../support/patience.js';
 import { leaveOut } from '../support/left-out.js';
 import { loopback, testPort } from '../support/loopback.js';
@@ -22,7 +23,8 @@ describe('softroce: programs that share an address', function () {
   afterEach(killAll);
 
   for (const way of ['by datagrams', 'shm'] as const) {
-    it(`both listen, and connect to each other, to others, and from there: ${way}`, async () => {
+    const test = way === 'shm' ? it : longIt;
+    test(`both listen, and connect to each other, to others, and from there: ${way}`, async () => {
       const [shared, other] = [newAddress(), newAddress()];
       const first = await opened(shared, UDP_PORT, way);
       const second = await opened(shared, UDP_PORT, way);
@@ -49,7 +51,7 @@ describe('softroce: programs that share an address', function () {
     });
   }
 
-  it('each with the exact ICRC check', async function () {
+  longIt('each with the exact ICRC check', async function () {
     const [shared, other] = [newAddress(), newAddress()];
     const first = new Program();
     const said = await first.ask(`open ${shared} ${UDP_PORT} exact`);
@@ -98,7 +100,7 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await other.ask('listen 1001'), 'listening');
   });
 
-  it("another user's program is told whose it is", async function () {
+  longIt("another user's program is told whose it is", async function () {
     if (process.getuid?.() !== 0) leaveOut(this, 'not run as root', 'run it as root');
     const address = newAddress();
     await opened(address, UDP_PORT);
@@ -113,7 +115,7 @@ describe('softroce: programs that share an address', function () {
     }
   });
 
-  it('what is no message ends the one that says it, and no other', async () => {
+  longIt('what is no message ends the one that says it, and no other', async () => {
     const [shared, other] = [newAddress(), newAddress()];
     const first = await opened(shared, UDP_PORT);
     const second = await opened(shared, UDP_PORT);
@@ -138,7 +140,7 @@ describe('softroce: programs that share an address', function () {
     assert.equal(await first.ask('pid'), String(first.pid));
   });
 
-  it('on IPv6, and with more addresses than a message takes descriptors', async () => {
+  longIt('on IPv6, and with more addresses than a message takes descriptors', async () => {
     const port = testPort(40);
     const many = Array.from({ length: 20 }, (_, i) => loopback(84, i + 1));
     for (const addresses of ['::1', many.join(',')]) {

@@ -1,5 +1,6 @@
 /** Threads of one process, each with a slot of one address. */
 import assert from 'node:assert/strict';
+import { hasLongCases } from '../support/lane.js';
 import { loopback } from '../support/loopback.js';
 import { openDescriptors, openMain, PORT, settled, Thread } from './thread-scene.js';
 
@@ -7,7 +8,7 @@ let hosts = 1;
 
 const newAddress = (): string => loopback(84, hosts++);
 
-for (const shm of [false, true]) {
+for (const shm of hasLongCases ? [false, true] : [true]) {
   const way = shm ? 'through shared memory' : 'over UDP';
   describe(`threads of one process with slots of one address, ${way}`, function () {
     this.timeout(120_000);

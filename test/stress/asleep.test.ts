@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { nativeAddonProblem } from '../../providers/softroce/port/native-addon.js';
+import { longIt } from '../support/lane.js';
 import { loopback } from '../support/loopback.js';
 
 const PINGS = 3000;
@@ -28,7 +29,8 @@ describe("a process with polling: 'event' sleeps from message to message", funct
     ['shm', 1.1],
     ['udp', 2.1],
   ] as const) {
-    it(`${kind}: ${String(most)} turns of the event loop a message at most`, async () => {
+    const test = kind === 'shm' ? it : longIt;
+    test(`${kind}: ${String(most)} turns of the event loop a message at most`, async () => {
       const rest = [String(PINGS), kind];
       const server = fork(PROGRAM, ['server', SERVER, CLIENT, ...rest]);
       assert.equal(await said(server), 'up');

@@ -1,6 +1,7 @@
 /** XRC domains of several processes on one softroce address, with each of them killed in turn. */
 import assert from 'node:assert/strict';
 import { killAll } from '../slots/programs.js';
+import { longIt } from '../support/lane.js';
 import { paused } from '../support/patience.js';
 import { device, hostsOf, World } from './world.js';
 
@@ -46,7 +47,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`send ${srqns[1]} late`), 'TRANSPORT');
   });
 
-  it('unregistering is destroying, for the last one only', async () => {
+  longIt('unregistering is destroying, for the last one only', async () => {
     const { first, second, sender, srqns, target } = await reach();
     await second.ask(`register ${target}`);
     assert.equal(await first.ask(`unregister ${target}`), 'unregistered');
@@ -59,7 +60,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`send ${srqns[0]} late`), 'TRANSPORT');
   });
 
-  it('a target that its domain owns needs no consumers, and ends with the domain', async () => {
+  longIt('a target that its domain owns needs no consumers, and ends with the domain', async () => {
     const { first, second, sender, srqns, target } = await reach('domain');
     assert.match(await first.ask(`unregister ${target}`), /DAT_INVALID_PARAMETER/);
     assert.equal(await sender.ask(`send ${srqns[0]} owned`), 'SUCCESS');
@@ -70,7 +71,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await sender.ask(`send ${srqns[0]} late`), 'TRANSPORT');
   });
 
-  it('an error of the target is told to each registered process, once', async () => {
+  longIt('an error of the target is told to each registered process, once', async () => {
     const { first, second, sender, target } = await reach();
     await second.ask(`register ${target}`);
     assert.equal(await sender.ask('send 77 nowhere'), 'REMOTE_RESPONDER');
@@ -81,7 +82,7 @@ describe('XRC domains between processes', function () {
     }
   });
 
-  it('the low watermark of a queue is told to its process, once for each arming', async () => {
+  longIt('the low watermark of a queue is told to its process, once for each arming', async () => {
     const { first, second, sender, srqns } = await reach();
     for (const program of [first, second]) assert.equal(await program.ask('mark 16'), 'armed');
     const send = async (i: number, text: string): Promise<void> =>
@@ -98,7 +99,7 @@ describe('XRC domains between processes', function () {
     assert.equal(await first.ask('marked 0'), 'LOW_WATERMARK');
   });
 
-  it('the host is killed: each registered consumer hears of a fatal event, once', async () => {
+  longIt('the host is killed: each registered consumer hears of a fatal event, once', async () => {
     const { first, second, sender, srqns, target, address, key } = await reach();
     await second.ask(`register ${target}`);
     const [host] = hostsOf(address);
@@ -141,7 +142,7 @@ describe('XRC domains between processes', function () {
     assert.match(await one.ask(`domain ${key} existing`), /DAT_INVALID_PARAMETER.*no XRC domain/);
   });
 
-  it('what cannot be shared is refused in a sentence', async () => {
+  longIt('what cannot be shared is refused in a sentence', async () => {
     const { first, address } = await reach();
     assert.match(await first.ask('ordinary'), /DAT_MODEL_NOT_SUPPORTED.*ordinary memory/);
     const other = await device(address);

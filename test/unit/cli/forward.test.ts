@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bytesText } from '../../../plugins/cli/forward/forwarder.js';
 import { endpointOf, endpointText } from '../../../plugins/cli/forward/endpoint.js';
+import { longIt } from '../../support/lane.js';
 import { loopback } from '../../support/loopback.js';
 
 const MAIN = fileURLToPath(import.meta.resolve('../../../plugins/cli/main.js'));
@@ -184,7 +185,7 @@ describe('dapl forward', () => {
     }
   });
 
-  it('takes less than 1 MB for a connection that a stalled backend holds', async () => {
+  longIt('takes less than 1 MB for a connection that a stalled backend holds', async () => {
     const bytes = Buffer.alloc(8 * 1024 * 1024);
     const stalled: Socket[] = [];
     upstream = await serve((socket) => stalled.push(socket.pause()), { port: 0, host: HOST });

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { OPCODE_NAMES } from '../../../providers/mock/index.js';
+import { longIt } from '../../support/lane.js';
 import { guide, ProgramFolder } from '../../support/guide-page.js';
 
 const page = guide('rdma-in-an-hour');
@@ -31,7 +32,7 @@ describe('docs/guides, RDMA in an hour', () => {
       assert.deepEqual(await folder.run([name]), { stdout: output, stderr: '' });
     });
 
-    it(`${name} comes to the same over UDP`, async () => {
+    longIt(`${name} comes to the same over UDP`, async () => {
       const { stdout, stderr } = await folder.run([name, 'softroce']);
       const isResult = (line: string): boolean => !line.includes('->');
       assert.deepEqual(stdout.split('\n').filter(isResult), output.split('\n').filter(isResult));

@@ -3,9 +3,12 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { guide, ProgramFolder } from '../../support/guide-page.js';
+import { longIt } from '../../support/lane.js';
 import { networkOf } from '../../support/loopback.js';
 
 const PAGES = ['concepts', 'connections', 'errors', 'events', 'first-transfer', 'memory'];
+/** What the quick lane tries: the other pages are long. */
+const QUICK_PAGES = ['concepts', 'events', 'first-transfer'];
 /** It waits for the program below it, which is its peer. */
 const RECEIVER = 'receiver.mjs';
 /** Of the addresses that take the place of 127.0.0.x. */
@@ -55,14 +58,17 @@ describe('docs/guides', () => {
   for (const [page, text] of texts) {
     describe(`${page}.md`, () => {
       const programs = programsOf(text);
+      const print = QUICK_PAGES.includes(page) ? it : longIt;
       for (const [i, program] of programs.entries()) {
         const { name, prints } = program;
         if (prints === undefined || programs[i - 1]?.name === RECEIVER) continue;
         const peer = programs[i + 1];
         if (name === RECEIVER && peer !== undefined) {
-          it(`${name} and ${peer.name} print what stands below them`, () => runBoth(program, peer));
+          print(`${name} and ${peer.name} print what stands below them`, () =>
+            runBoth(program, peer),
+          );
         } else {
-          it(`${name} prints what stands below it`, () => run(program));
+          print(`${name} prints what stands below it`, () => run(program));
         }
       }
     });

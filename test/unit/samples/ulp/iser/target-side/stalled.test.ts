@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { MemoryBackend } from '../../../../../../samples/ulp/block/index.js';
 import { IscsiTarget } from '../../../../../../samples/ulp/iser/index.js';
 import { StallWatch } from '../../../../../../samples/ulp/iser/session/target-side/index.js';
+import { longIt } from '../../../../../support/lane.js';
 import { loopback } from '../../../../../support/loopback.js';
-import { patience } from '../../../../../support/patience.js';
 import { RawInitiator } from './raw-initiator.js';
 import { TARGET, Time } from './scene.js';
 
@@ -15,7 +15,8 @@ const COMMANDS = 64;
 const BLOCKS = 2048;
 const TIMEOUT_MS = 3000;
 
-describe('iSER target: initiators that stall', () => {
+describe('iSER target: initiators that stall', function () {
+  this.timeout(20_000);
   let target: IscsiTarget;
   let port: number;
   let notes: string[];
@@ -73,7 +74,7 @@ describe('iSER target: initiators that stall', () => {
     for (const note of stalled) assert.match(note, /^127\.[0-9.]+:[0-9]+: a transfer/);
   }
 
-  it('serves others beside two that send WRITEs and no data, and ends those', async () => {
+  longIt('serves others beside two that send WRITEs and no data, and ends those', async () => {
     const stalled = [await logIn(), await logIn()];
     for (const each of stalled) {
       for (let tag = 0; tag < COMMANDS; tag++) each.command('write', tag, BLOCKS);
@@ -85,7 +86,7 @@ describe('iSER target: initiators that stall', () => {
       received.filter(({ type }) => type === 'nopIn'),
     );
     assert.ok(pings.length > 0, 'they were asked, and answered');
-  }).timeout(patience(20_000));
+  });
 
   it('names each initiator that resets its connection, once, and blames no program', async () => {
     const resetting = [await logIn(), await logIn(), await logIn()];
@@ -104,9 +105,9 @@ describe('iSER target: initiators that stall', () => {
       const note = notes.find((each) => each.includes(`:${port}: `)) ?? notes[at]!;
       assert.match(note, new RegExp(`:${port}: the session is lost: .*(ECONNRESET|EPIPE)`));
     }
-  }).timeout(patience(20_000));
+  });
 
-  it('serves others beside four that do not take what they read, and ends those', async () => {
+  longIt('serves others beside four that do not take what they read, and ends those', async () => {
     const stalled = [await logIn(), await logIn(), await logIn(), await logIn()];
     for (const each of stalled) {
       each.socket.pause();
@@ -123,7 +124,7 @@ describe('iSER target: initiators that stall', () => {
     for (const { socket } of stalled) socket.once('error', () => {});
     await new Promise((resolve) => setTimeout(resolve, TIMEOUT_MS * 2));
     await end(stalled);
-  }).timeout(patience(20_000));
+  });
 });
 
 describe('stall watch', () => {
