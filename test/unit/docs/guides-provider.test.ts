@@ -65,7 +65,8 @@ describe('docs/guides, write a provider', () => {
   for (const [mistake, behaviour] of rowsUnder('## Nine mistakes of ports')) {
     it(`has a suite that names it: ${mistake}`, async () => {
       const [text = '', replacement] = MISTAKES[mistake] ?? [];
-      const wrong = providerPackage(text, replacement).run(['conformance.mjs', 'port'], impatient);
+      const args = ['conformance.mjs', 'port', behaviour];
+      const wrong = providerPackage(text, replacement).run(args, impatient);
       await assert.rejects(wrong, ({ stdout }: { readonly stdout: string }) => {
         const failed = stdout.split('\n').filter((line) => line.startsWith('FAILED'));
         assert.ok(
