@@ -99,7 +99,8 @@ export class SessionPair implements Subject {
   fingerprint(): string {
     return JSON.stringify(
       this.sides.map(({ session, memory, list, coming, written, read, unwritten, ...rest }) => [
-        [session, memory, list, written, read, unwritten],
+        // A text of the bytes alone: JSON names the index of each.
+        [session, memory.join(), list, written, read, unwritten],
         coming.map(({ immediate }) => immediate),
         [rest.hasAskedForEnd, rest.hasClosed],
       ]),

@@ -6,20 +6,26 @@ import { SendWindow } from '../../../../../samples/ulp/rsocket/session/send-wind
 import { SESSION_TRANSITIONS, Session } from '../../../../../samples/ulp/rsocket/session/index.js';
 import { immediateOf, Operation } from '../../../../../samples/ulp/rsocket/wire/index.js';
 import { search } from '../../../../support/interleaving-search.js';
+import { longIt } from '../../../../support/lane.js';
 import { type PairScenario, SessionPair } from './session-pair.js';
 
 const explore = (scenario: PairScenario): ReturnType<typeof search> =>
   search(() => new SessionPair(scenario));
 
 const SMALL: PairScenario = { halfBytes: 2, credits: 2, writes: [[4], [1]] };
+/** Its sides meet the end of a half, of the credits and of the buffer: planted bugs show here. */
+const UNFILLED: PairScenario = { halfBytes: 3, credits: 3, writes: [[2, 2, 1], []] };
 const SCENARIOS: Readonly<Record<string, PairScenario>> = {
   'more than the buffer, one byte back': SMALL,
   'more messages than credits': { halfBytes: 4, credits: 2, writes: [[1, 1, 1, 1], []] },
   'both ways': { halfBytes: 1, credits: 2, writes: [[2], [1]] },
-  'halves that do not fill up': { halfBytes: 3, credits: 3, writes: [[2, 2, 1], []] },
+  'halves that do not fill up': UNFILLED,
   'one side closes': { ...SMALL, closes: 0 },
   'the other side closes': { ...SMALL, closes: 1 },
 };
+
+/** What `npm test` explores. */
+const QUICK = ['more messages than credits', 'both ways', 'one side closes'];
 
 function planted<T extends object, K extends keyof T>(owner: T, name: K, value: T[K]): () => void {
   const whole = Object.getOwnPropertyDescriptor(owner, name)!;
@@ -87,7 +93,8 @@ const receiveData = method(ReceiveWindow.prototype, 'receiveData');
 
 describe('rsocket: two sessions', () => {
   for (const [name, scenario] of Object.entries(SCENARIOS)) {
-    it(name, async () => {
+    const test = QUICK.includes(name) ? it : longIt;
+    test(name, async () => {
       const { states, ends } = await explore(scenario);
       assert.ok(states > 50 && ends > 0, `${states} states, ${ends} ends`);
     });
@@ -97,9 +104,7 @@ describe('rsocket: two sessions', () => {
     it(`finds: ${name}`, async () => {
       const restore = plant();
       try {
-        await assert.rejects(async () => {
-          for (const scenario of Object.values(SCENARIOS)) await explore(scenario);
-        }, finds);
+        await assert.rejects(explore(UNFILLED), finds);
       } finally {
         restore();
       }
