@@ -8,6 +8,28 @@ import {
   monotonicClock,
 } from '../../../../providers/host/index.js';
 
+/** When something happens while nothing but a late timeout is there to wake the loop. */
+class Sleep {
+  readonly times: number[] = [];
+  private wake = (): void => undefined;
+
+  readonly happens = (): void => {
+    this.times.push(monotonicClock.now());
+    this.wake();
+  };
+
+  async end(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const late = setTimeout(resolve, 1000);
+      this.wake = () => {
+        clearTimeout(late);
+        resolve();
+      };
+    });
+    await delay(10); // it may happen only once
+  }
+}
+
 describe('monotonic clock', () => {
   it('counts microseconds', async () => {
     const start = monotonicClock.now();
@@ -49,17 +71,16 @@ describe('process hold counter', () => {
 describe('next turn', () => {
   for (const alive of [true, false]) {
     it(`comes without anything else to wake the loop: process hold ${String(alive)}`, async () => {
-      const ran: number[] = [];
-      const turn = new NextTurn(() => ran.push(monotonicClock.now()));
+      const sleep = new Sleep();
+      const turn = new NextTurn(sleep.happens);
       turn.setProcessHold(alive);
       const start = monotonicClock.now();
       turn.request();
       turn.request();
-      assert.equal(ran.length, 0);
-      // Nothing but this timeout is due, and the turn must not wait for it.
-      await delay(1000);
-      assert.equal(ran.length, 1);
-      assert.ok((ran[0] ?? Infinity) - start < 500_000);
+      assert.deepEqual(sleep.times, []);
+      await sleep.end();
+      assert.equal(sleep.times.length, 1);
+      assert.ok(sleep.times[0]! - start < 500_000);
     });
   }
 
@@ -99,14 +120,13 @@ describe('real timer', () => {
   }
 
   it('is not late where nothing keeps the process alive', async () => {
-    const expired: number[] = [];
-    const timer = new RealTimer(monotonicClock, () => expired.push(monotonicClock.now()));
+    const sleep = new Sleep();
+    const timer = new RealTimer(monotonicClock, sleep.happens);
     const due = monotonicClock.now() + 5900;
     timer.arm(due);
-    // The loop sleeps until then, unless the timer itself wakes it.
-    await delay(1000);
-    assert.equal(expired.length, 1);
-    const lateUs = (expired[0] ?? Infinity) - due;
+    await sleep.end();
+    assert.equal(sleep.times.length, 1);
+    const lateUs = sleep.times[0]! - due;
     assert.ok(lateUs >= 0 && lateUs < 500_000, `late by ${String(lateUs)} us`);
   });
 
