@@ -25,8 +25,9 @@ export { LIFE_ADDRESSES };
 const [ACTIVE] = LIFE_ADDRESSES;
 /** What comes at all comes long before. */
 const PATIENCE_MS = patience(60_000);
-const LOOK_MS = 200;
-const OTHER_SIDE_MS = patience(2000);
+const LOOK_MS = 20;
+/** In vain, before the other side is asked: the loop turns meanwhile, and events come. */
+const OTHER_SIDE_LOOKS = patience(10);
 
 /** How a life went: to its end, or up to an error, or an event that was not the one expected. */
 export interface Outcome {
@@ -177,7 +178,7 @@ class Life implements LifeScene {
   /** Nothing may come any more when an asynchronous event has told of trouble. */
   private async arrival(evd: Evd): Promise<DatEvent> {
     const since = performance.now();
-    for (;;) {
+    for (let looks = 1; ; looks++) {
       try {
         return (await evd.wait({ timeoutMs: LOOK_MS })).event;
       } catch (error) {
@@ -185,7 +186,7 @@ class Life implements LifeScene {
         if (isLate || !DatError.isDatError(error) || error.code !== 'DAT_TIMEOUT_EXPIRED')
           throw error;
         if (this.outcome.events.length > 0) throw new Interrupted('trouble');
-        if (performance.now() - since > OTHER_SIDE_MS) this.lookAtOthers(evd);
+        if (looks > OTHER_SIDE_LOOKS) this.lookAtOthers(evd);
       }
     }
   }

@@ -170,7 +170,7 @@ describe('verbs: every call fails once', () => {
     fake.restore();
   });
 
-  // 2.5 s a call is what one costs that leaves one side waiting for the other.
+  // A failure that leaves one side waiting for the other costs a quarter of a second.
   const SPREAD = 24;
   for (const name of callable()) {
     it(name, async function () {
