@@ -66,14 +66,7 @@ class Pair {
   /** @param number that the next completion has, of all there have ever been */
   constructor(number: number) {
     this.contexts = this.owners.map((owner) => this.scene.host.owners.allocate(owner));
-    const { record } = this.evd as unknown as {
-      readonly record: {
-        readonly store: {
-          readonly cursor: { next: number; scanned: number; rebase: () => void };
-        };
-      };
-    };
-    const { cursor } = record.store;
+    const { cursor } = this.evd['record'].store;
     cursor.next = cursor.scanned = number;
     cursor.rebase();
   }

@@ -23,7 +23,7 @@ const PLANTS: readonly Plant[] = [
       function (this: Inbox<unknown>, ...args) {
         const before = this.isAwaited;
         put.apply(this, args);
-        if (!before) (this as unknown as { items: unknown[] }).items.push(...args);
+        if (!before) this['items'].push(...args);
       },
   },
   {
@@ -54,8 +54,9 @@ const PLANTS: readonly Plant[] = [
     method: 'handOver',
     instead: (handOver) =>
       function (this: Message, ...args) {
-        const { home } = this as unknown as { home: { giveBack: () => void } };
-        const keep = Object.create(home, { giveBack: { value: () => undefined } }) as object;
+        const keep = Object.create(this['home'], {
+          giveBack: { value: () => undefined },
+        }) as object;
         Object.assign(this, { home: keep });
         handOver.apply(this, args);
       },

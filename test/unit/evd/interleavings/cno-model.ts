@@ -1,5 +1,5 @@
 /** A CNO beside the EVD: it comes and goes, is waited for and triggered by hand. */
-import type { Cno, Evd } from '../../../../core/evd/index.js';
+import type { Cno } from '../../../../core/evd/index.js';
 import type { EvdWorld } from './evd-world.js';
 import { Fatal, Violation } from './rules.js';
 import type { Action } from './search.js';
@@ -80,19 +80,18 @@ export class CnoModel {
   fingerprint(): string {
     const { cno, attached, waiting, told, triggering } = this;
     if (cno.isFreed) return 'dead';
-    const { hint } = cno as unknown as { readonly hint: Evd | undefined };
     const flags = [
       attached,
       waiting,
       told && this.world.pending > 0,
-      hint !== undefined,
+      cno['hint'] !== undefined,
       triggering,
     ];
     return `${this.state} ${flags.map(Number).join('')}`;
   }
 
   private get state(): string {
-    return (this.cno as unknown as { readonly state: string }).state;
+    return this.cno['state'];
   }
 
   private beforeNotify(): void {

@@ -47,11 +47,11 @@ describe('channel: the queue', () => {
     const fifo = new Fifo<object>();
     for (let i = 0; i < 100; i++) fifo.push({ i });
     while (fifo.length > 0) fifo.shift();
-    const kept = (fifo as unknown as { items: unknown[] }).items;
+    const kept = fifo['items'];
     assert.deepEqual(kept, []);
     fifo.push({});
     fifo.shift();
-    const few = (fifo as unknown as { items: unknown[] }).items;
+    const few: readonly unknown[] = fifo['items'];
     assert.ok(few.length > 0 && few.every((each) => each === undefined));
   });
 });

@@ -142,12 +142,12 @@ export class PacedWorld implements Subject {
 
   fingerprint(): string {
     const { calls, port, peer, cq, driver, clock } = this;
-    const { pacer, ahead } = driver as unknown as { pacer: { shown?: Shown }; ahead: boolean };
+    const [pacer, ahead] = [driver['pacer'], driver['ahead']];
     const loop = this.loop as unknown as LoopState;
     const { pollUntilUs, sliceUntilUs, pumpsThisTurn, toldSeveral } = loop.pacer;
     const { sendsWaiting, notifications } = driver.device.hca;
     const state = [
-      { ...pacer, readStreams: 0, shown: pacer.shown?.unseen },
+      { ...pacer, readStreams: 0, shown: pacer['shown']?.['unseen'] },
       [pumpsThisTurn, toldSeveral, clock.timeUs < pollUntilUs, clock.timeUs < sliceUntilUs],
       [loop.pumpQueued, loop.goesOn, ahead],
       [calls.microtasks.length, calls.ticks.length, calls.immediate !== undefined],
@@ -337,10 +337,6 @@ export class PacedWorld implements Subject {
       return [packet];
     };
   }
-}
-
-interface Shown {
-  readonly unseen: boolean;
 }
 
 interface LoopState {

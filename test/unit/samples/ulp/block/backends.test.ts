@@ -1,7 +1,7 @@
 // Each backend and wrapper passes the suite, and does what is its own.
 
 import assert from 'node:assert/strict';
-import { type FileHandle, mkdtemp, rm, stat, truncate } from 'node:fs/promises';
+import { mkdtemp, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -156,7 +156,7 @@ describe('file backend', () => {
 
   it('fails every flush after one that has failed, for nothing tells what was lost', async () => {
     const { backend, close } = await openFile();
-    const { file } = backend as unknown as { readonly file: FileHandle };
+    const file = backend['file'];
     const datasync = (): Promise<void> => Promise.resolve();
     file.datasync = () => Promise.reject(Object.assign(new Error('i/o error'), { code: 'EIO' }));
     await assert.rejects(backend.flush(), failure('medium-write'));
