@@ -108,6 +108,30 @@ suite() {
   failed=$((failed + bad))
 }
 
+# apart <one or suite, and its command, or a function of them>: runs it beside what comes before
+# `joined`, which prints its output and adds its counts.
+apart() {
+  apart=$* apart_output=$(mktemp) apart_counts=$(mktemp)
+  (
+    log=$(mktemp) passed=0 failed=0
+    "$@"
+    rm -f "$log"
+    echo "$passed $failed" >"$apart_counts"
+  ) >"$apart_output" 2>&1 &
+}
+
+joined() {
+  local good bad
+  wait
+  cat "$apart_output"
+  # Counts that are missing are those of checks that did not come to their end.
+  read -r good bad <"$apart_counts" ||
+    { good=0 bad=1; echo "FAILED: $apart, ended" | tee -a "$failures" "$failed_names"; }
+  rm -f "$apart_output" "$apart_counts"
+  passed=$((passed + good))
+  failed=$((failed + bad))
+}
+
 finish() {
   if [[ -s $failures ]]; then
     echo

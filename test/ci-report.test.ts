@@ -114,6 +114,15 @@ describe('the report of .ci/run', () => {
     ]);
   });
 
+  it('adds what ran apart, also when that did not come to its end', () => {
+    const parts = `apart suite cat "$LOG"\none true\njoined\napart exit 0\njoined\nfinish`;
+    const { lines, code } = bash(parts, LANES);
+    assert.equal(code, 1);
+    // It is printed by itself, however the two went.
+    assert.ok(lines.indexOf('== true') < lines.findIndex((line) => line.startsWith('== cat ')));
+    assert.deepEqual(lines.slice(-3), ['FAILED: exit 0, ended', '', '4 passed, 4 failed']);
+  });
+
   it('is the sums alone, and times, when all is well', () => {
     const { lines, code } = bash('one true\nfinish');
     assert.equal(code, 0);
