@@ -7,43 +7,27 @@ import { loopback } from '../support/loopback.js';
 const ACTIVE = loopback(2, 1);
 const PASSIVE = loopback(2, 2);
 
+const COMMON = [
+  'latency',
+  'refusal-reasons',
+  'service-id',
+  'second-adapter',
+  'loopback',
+  'rdma-read',
+  'shared-receive-queue',
+  'atomic',
+  'send-with-invalidate',
+  'xrc',
+  'xrc-connections',
+  'memory-window',
+  'ud',
+  'multicast',
+] as const;
+
 /** node:dgram hears nothing of ICMP errors on a socket that is not connected. */
 const PORTS = {
-  native: [
-    'unreachable',
-    'latency',
-    'refusal-reasons',
-    'service-id',
-    'second-adapter',
-    'loopback',
-    'rdma-read',
-    'shared-receive-queue',
-    'atomic',
-    'send-with-invalidate',
-    'xrc',
-    'xrc-connections',
-    'memory-window',
-    'file-mapping',
-    'named-memory',
-    'ud',
-    'multicast',
-  ],
-  dgram: [
-    'latency',
-    'refusal-reasons',
-    'service-id',
-    'second-adapter',
-    'loopback',
-    'rdma-read',
-    'shared-receive-queue',
-    'atomic',
-    'send-with-invalidate',
-    'xrc',
-    'xrc-connections',
-    'memory-window',
-    'ud',
-    'multicast',
-  ],
+  native: [...COMMON, 'unreachable', 'file-mapping', 'named-memory'],
+  dgram: COMMON,
 } as const;
 
 /**
