@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runPacketPort } from 'dapl/testing';
+import { longIt } from '../support/lane.js';
 import { endPlants, fixture, type Plant, PLANT_VARIABLE } from '../support/ports/planted.js';
 
 /** A behaviour that finds the fault, and what it says. */
@@ -44,8 +45,9 @@ describe('Faulty packet ports', () => {
     });
   }
 
+  // Each waits for as long as the suite waits for a process to end.
   for (const mode of ['idle', 'closed']) {
-    it(`a port that leaves a process running is found there: ${mode}`, async () => {
+    longIt(`a port that leaves a process running is found there: ${mode}`, async () => {
       process.env[PLANT_VARIABLE] = mode === 'idle' ? 'HoldsTheProcess' : 'LeavesATimer';
       const filter = (title: string): boolean =>
         title === `IPv4: Process: a process of its own ends with a port that is ${mode}`;
