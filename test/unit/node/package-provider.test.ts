@@ -67,6 +67,7 @@ describe('A provider of a package by name', () => {
 
   it('opens by a path from the folder of the module', async () => {
     const ia = await openIa('./provider.mjs', { from: here, iaParams: '192.0.2.8 fabric=from' });
+    assert.equal(ia.address, '192.0.2.8');
     await ia.close();
   });
 

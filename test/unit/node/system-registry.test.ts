@@ -254,6 +254,7 @@ describe('registry of the machine', () => {
   it('needs no dat.conf for a provider at hand', async () => {
     process.env['DAT_OVERRIDE'] = join(folder, 'none');
     const ia = await openIa(softroce({ addresses: [loopback(71, 3)], udpPort: UDP_PORT }));
+    assert.equal(ia.address, loopback(71, 3));
     await ia.close();
     process.env['DAT_OVERRIDE'] = path;
   });

@@ -101,8 +101,12 @@ describe('verbs: listening through librdmacm', () => {
     const { active, passive } = await host.pair();
     host.listen(keep).close();
     host.listen(keep);
+    const before = requests.length;
+    host.connect();
+    await until(() => requests.length > before);
     active.connection.disconnect();
     await until(() => has(passive, 'timewait-exit'));
+    assert.equal(requests.length, before + 1);
   });
 
   it('leaves out GIDs that are no address of an interface', async () => {
