@@ -1,6 +1,6 @@
 /**
- * What arrives: each message finds its connection, or what is due where there is none.
- * Nothing here throws for what a peer sends.
+ * Receives CM messages: passes each to its connection, or answers those that have none.
+ * No input from a peer makes it throw.
  */
 import {
   CHANNEL_MTU_BYTES,
@@ -16,13 +16,13 @@ import {
 } from '../../core/spi/index.js';
 import { slotOfPeer } from '../../core/spi/internal/index.js';
 import type { Admission } from './admission/admission.js';
-import { aprOf } from './messages/apr.js';
+import { AP_STATUS, aprOf, type CmLap } from './wire/lap.js';
 import { agreementOf } from './messages/peer-agreement.js';
 import type { CmCounters } from './common/cm-counters.js';
 import type { Connection, ConnectionServices } from './connection/connection.js';
 import type { Listener, Listeners } from './admission/listeners.js';
-import type { Origin } from './common/origin.js';
-import { PassiveConnection, type PassiveInit } from './connection/passive.js';
+import { type Origin, transactionIdOf } from './common/transaction-id.js';
+import { PassiveConnection, type PassiveInit, requestOf } from './connection/passive.js';
 import { guidOfInfo, rejOf } from './messages/rej.js';
 import { requestGone } from './common/answers.js';
 import type { Asker } from './messages/answered-requests.js';
@@ -33,18 +33,13 @@ import {
   type TakenContents,
   wrongTransportReason,
 } from './messages/req-check.js';
-import { requestOf } from './connection/request.js';
-import { Places } from './admission/half-open-limit.js';
+import { HalfOpenLimit } from './admission/half-open-limit.js';
 import type { Sidr } from './sidr/sidr.js';
 import { REQ_ANSWERED_US } from './common/timing.js';
-import { transactionIdOf } from './common/transaction-id.js';
-import { AP_STATUS } from './wire/apr.js';
 import { NO_DATA } from './wire/cm-codec.js';
 import type { CmDreq } from './wire/dreq.js';
-import type { CmLap } from './wire/lap.js';
 import { type CmMessage, parseCmMad } from './wire/message.js';
-import { type CmRej, MESSAGE_REJECTED } from './wire/rej.js';
-import { REJECT_REASON } from './wire/reject-reason.js';
+import { type CmRej, MESSAGE_REJECTED, REJECT_REASON } from './wire/rej.js';
 import type { CmRep } from './wire/rep.js';
 import type { CmReq } from './wire/req.js';
 
@@ -61,10 +56,10 @@ export interface CmReceiverInit {
 }
 
 export class CmReceiver {
-  private readonly halfOpen: Places;
+  private readonly halfOpen: HalfOpenLimit;
 
   constructor(private readonly init: CmReceiverInit) {
-    this.halfOpen = new Places(init.maxHalfOpen, init.counters, init.services.clock);
+    this.halfOpen = new HalfOpenLimit(init.maxHalfOpen, init.counters, init.services.clock);
   }
 
   receive(data: Uint8Array, source: MadAddress): void {
@@ -80,7 +75,7 @@ export class CmReceiver {
     this.route(mad.message, { source, transactionId });
   }
 
-  /** Before anything is parsed: what a flood brings is to cost next to nothing. */
+  /** Runs before any parsing, so that a flood costs little. */
   private isAdmitted(data: Uint8Array, { gid }: MadAddress): boolean {
     const { counters, admission, services } = this.init;
     const verdict = admission.judge(data, gid, services.clock.now());
@@ -90,8 +85,8 @@ export class CmReceiver {
   }
 
   /**
-   * What network or system say of packets to a peer. Its MTU is no matter of ours, nor is memory
-   * shared with it, by which no message of ours goes.
+   * Takes an ICMP or system error about packets to a peer. Errors about MTU or shared memory are
+   * ignored: no CM message depends on either.
    */
   onReport(report: NetworkReport): void {
     const { type } = report;
@@ -101,14 +96,14 @@ export class CmReceiver {
     this.init.sidr.onHint(report.gid, what);
   }
 
-  /** A verdict holds for those too that wait for their turn to ask the same peer. */
+  /** If the peer is unreachable, connections that wait to send it a request fail, too. */
   private onHint(gid: Gid, what: string): void {
     const all = this.init.services.table.all().filter((one) => gidEquals(one.remoteGid, gid));
     const queued = all.filter(({ state }) => state === 'REQ_QUEUED' || state === 'DREQ_QUEUED');
     const given = all.map((one) => ({ one, verdict: one.weighHint(what) }));
     const verdict = given.find((each) => each.verdict !== undefined)?.verdict;
     if (verdict === undefined) return;
-    // They first: the end of another would give one of them its turn.
+    // Queued ones first: when another ends, a queued one would send its request.
     for (const one of queued) one.onUnreachable(verdict);
     for (const each of given) if (each.verdict !== undefined) each.one.onUnreachable(each.verdict);
   }
@@ -147,7 +142,7 @@ export class CmReceiver {
     }
   }
 
-  /** By both ids; the peer's is new to us in the answer to a REQ. */
+  /** Finds a connection by both ids. The peer's id is unknown until it answers our REQ. */
   private find(ids: { localCommId: number; remoteCommId: number }): Connection | undefined {
     const connection = this.init.services.table.find(ids.remoteCommId);
     if (!connection) return undefined;
@@ -162,12 +157,12 @@ export class CmReceiver {
       if (guid !== undefined) return table.findRemote(rej.localCommId, guid, source.gid);
     }
     if (rej.messageRejected !== MESSAGE_REJECTED.req) return this.find(rej);
-    // Answered by a REP, the REQ is not rejected any more: this one answers an earlier copy.
+    // After our REP the REQ cannot be rejected any more: this answers an earlier copy.
     const asker = table.find(rej.remoteCommId);
     return asker?.remoteCommId === 0 ? asker : undefined;
   }
 
-  /** False if there is no connection; what comes from a third party is dropped. */
+  /** False if there is no connection. Drops a message from an address other than the peer's. */
   private deliver(connection: Connection | undefined, message: CmMessage, origin: Origin): boolean {
     const { counters } = this.init;
     if (!connection) {
@@ -197,7 +192,7 @@ export class CmReceiver {
     return true;
   }
 
-  /** A message that moves a connection costs nothing, nor does the REQ of an established one. */
+  /** Refunds a message that advances a connection, and the REQ when it is established. */
   private payBack(connection: Connection, { source }: Origin): void {
     const { admission, services } = this.init;
     const isAccepted = connection.role === 'passive' && connection.state === 'ESTABLISHED';
@@ -234,7 +229,7 @@ export class CmReceiver {
     }
   }
 
-  /** The peer's queue pair is in a connection of ours: that one is a ghost, and is told so. */
+  /** True if the peer's queue pair is in another connection of ours, which then ends as stale. */
   private isStale(req: CmReq, { source }: Origin): boolean {
     const { services, counters } = this.init;
     const ghost = services.table.findRemoteQp(req.localQpn, req.localCaGuid, source.gid);
@@ -280,9 +275,9 @@ export class CmReceiver {
   }
 
   /**
-   * A request that another process hands over, to be accepted at once. It has been counted and
-   * given a place there.
-   * @throws SpiError('EINVAL') no REQ; ('ENOTCONN') it is refused, or answered already
+   * Takes a request from another process, to be accepted at once. That process has already counted
+   * it and reserved its place.
+   * @throws SpiError('EINVAL') if it is no REQ; ('ENOTCONN') if it is refused or answered already
    */
   takeHanded(request: HandedRequest): CmRequest {
     const { services, device } = this.init;
@@ -298,11 +293,11 @@ export class CmReceiver {
     }
     if (this.isStale(req, origin)) {
       this.rejectReq(req, origin, REJECT_REASON.STALE_CONNECTION);
-      throw requestGone('connection', 'the peer uses its queue pair in another one');
+      throw requestGone('connection', 'the peer uses its queue pair in another connection');
     }
     if (!isTaken(checked)) {
       this.rejectReq(req, origin, wrongTransportReason(req));
-      throw requestGone('connection', 'no queue pair of this device is of its transport');
+      throw requestGone('connection', 'this device has no queue pair of its transport');
     }
     const nothing = (): void => undefined;
     const places = { onSettled: nothing, onClosedOrOpen: nothing };
@@ -314,7 +309,7 @@ export class CmReceiver {
         try {
           return answered.accept(options);
         } catch (error) {
-          // The process that has handed it over answers, or tries again.
+          // The process that handed it over answers it, or tries again.
           connection.end();
           throw error;
         }
@@ -322,7 +317,7 @@ export class CmReceiver {
     };
   }
 
-  /** A copy for a connection that is no more has no answer. */
+  /** A repeated REQ gets no answer if its connection has ended. */
   repeatHanded(request: HandedRequest): void {
     const { req, message, origin } = reqOfHanded(request);
     const { table } = this.init.services;
@@ -331,7 +326,7 @@ export class CmReceiver {
     if (connection) this.deliver(connection, message, origin);
   }
 
-  /** Devices of one host meet before the consumer is asked, so that REP can say that they have. */
+  /** Sets up shared memory with a device of this host before the consumer is asked: REP says so. */
   private meet(req: CmReq, { source }: Origin, done: (met: boolean) => void): void {
     const { device, services } = this.init;
     const { gid, udpPort } = source;
@@ -353,7 +348,7 @@ export class CmReceiver {
     this.sendRej(rej, origin);
   }
 
-  /** A copy of a REQ that has been rejected: the REJ is on its way, or was lost. */
+  /** Answers a copy of a REQ that was rejected: its REJ is in flight, or was lost. */
   private repeatRejection(req: CmReq, origin: Origin): boolean {
     const { services, counters } = this.init;
     const rej = services.rejected.find(askerOf(req, origin), services.clock.now());
@@ -363,7 +358,7 @@ export class CmReceiver {
     return true;
   }
 
-  /** A copy of a REQ that another process answers. */
+  /** Passes on a copy of a REQ that another process answers. */
   private repeatHandOver(req: CmReq, origin: Origin): boolean {
     const { services } = this.init;
     const repeat = services.handed.find(askerOf(req, origin), services.clock.now());
@@ -371,7 +366,7 @@ export class CmReceiver {
     return repeat !== undefined;
   }
 
-  /** A REP for no connection: its sender would repeat it until its retries are spent. */
+  /** Rejects a REP without a connection; its sender would use up its retries otherwise. */
   private refuseRep(rep: CmRep, origin: Origin): void {
     const ids = { localCommId: rep.remoteCommId, remoteCommId: rep.localCommId };
     const reason = REJECT_REASON.INVALID_COMMUNICATION_ID;
@@ -382,14 +377,14 @@ export class CmReceiver {
     this.init.services.send({ name: 'REJ', body }, transactionId, source);
   }
 
-  /** There are no alternate paths on RoCE: a peer that asks is told so at once. */
+  /** Refuses a LAP at once: RoCE has no alternate paths. */
   private refuseLap(lap: CmLap, { source, transactionId }: Origin, apStatus: number): void {
     const ids = { localCommId: lap.remoteCommId, remoteCommId: lap.localCommId };
     const body = aprOf({ ...ids, apStatus });
     this.init.services.send({ name: 'APR', body }, transactionId, source);
   }
 
-  /** The peer that asks is done: DREP, with the ids of the request crossed. */
+  /** Answers a DREQ without a connection by a DREP, with the ids of the request swapped. */
   private answerDreq(dreq: CmDreq, { source, transactionId }: Origin): void {
     const body = {
       localCommId: dreq.remoteCommId,
@@ -400,7 +395,7 @@ export class CmReceiver {
   }
 }
 
-/** @throws SpiError('EINVAL') what was handed over is no REQ */
+/** @throws SpiError('EINVAL') if the data is no REQ */
 function reqOfHanded({ data, source }: HandedRequest): {
   readonly req: CmReq;
   readonly message: CmMessage;
@@ -408,7 +403,7 @@ function reqOfHanded({ data, source }: HandedRequest): {
 } {
   const mad = parseCmMad(data);
   if (mad?.message.name !== 'REQ') {
-    throw new SpiError('EINVAL', `${data.length} bytes that are no REQ of 256 bytes`);
+    throw new SpiError('EINVAL', `the ${data.length} bytes are no REQ, which has 256`);
   }
   const transactionId = transactionIdOf(mad.transactionIdHi, mad.transactionIdLo);
   return { req: mad.message.body, message: mad.message, origin: { source, transactionId } };

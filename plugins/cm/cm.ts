@@ -1,6 +1,6 @@
 /**
  * The CM module: connections over the MAD module of one device (IBTA 12, rdma_cm's conventions).
- * What the consumer asks for is here; what arrives is in cm-receiver.ts.
+ * Calls of the consumer are here; messages of peers are in cm-receiver.ts.
  */
 import { assert, checkOptions, integer, optional } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
@@ -46,20 +46,18 @@ import {
   type CmPath,
   type Connection,
   type ConnectionServices,
-  NO_PARTING,
+  NO_EXIT_MESSAGE,
 } from './connection/connection.js';
 import { FlightNotes } from './connection/flight-notes.js';
 import { Listeners } from './admission/listeners.js';
 import { AnsweredRequests } from './messages/answered-requests.js';
 import { reqOf } from './messages/req.js';
 import { Sidr } from './sidr/sidr.js';
-import { MAX_ANSWERED, TURNS_PER_PEER } from './common/timing.js';
-import { madOf } from './common/mad-of.js';
-import { type TransactionId, transactionIdOf } from './common/transaction-id.js';
+import { MAX_ANSWERED, REQUESTS_PER_PEER } from './common/timing.js';
+import { madOf, type TransactionId, transactionIdOf } from './common/transaction-id.js';
 import { checkConnectable, transportOfAsker } from './common/transport.js';
-import { Turns } from './connection/turns.js';
-import { NO_DATA } from './wire/cm-codec.js';
-import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND } from './wire/attribute-id.js';
+import { RequestLimiter } from './connection/request-limiter.js';
+import { CM_CLASS, CM_CLASS_VERSION, CM_METHOD_SEND, NO_DATA } from './wire/cm-codec.js';
 import type { CmMessage } from './wire/message.js';
 
 export interface CmDependencies {
@@ -74,20 +72,20 @@ export interface CmDependencies {
 
 export interface CmOptions {
   /**
-   * Requests that may be between REQ and RTU at a time, and service id resolutions that may wait
-   * for their listeners; further ones are dropped. An address may have as many as are left, so one
-   * alone half of them (plugins/cm/admission/shares.ts). 2 to 65,536, default 1024.
+   * The most connections between REQ and RTU, and the most service id resolutions that wait for
+   * their listeners; further requests are dropped. An address may have as many as are left, so one
+   * alone gets half (plugins/cm/admission/shares.ts). 2 to 65,536, default 1024.
    */
   readonly maxHalfOpen?: number;
   /**
-   * Messages a second, and at once, that are looked at although they bring no connection on; the
-   * rest is dropped unread (admission/admission.ts). 1 to 1,000,000 and 2 to 1,000,000, default
-   * 4,000 and 8,000. What one address costs that sends 5,000 a second, at its own limit below, is a
-   * third of a core at most (`npm run bench:flood`).
+   * The most messages a second, and at once, that are read although they advance no connection;
+   * the rest is dropped unread (admission/admission.ts). 1 to 1,000,000 and 2 to 1,000,000, default
+   * 4,000 and 8,000. At its own limit below, an address that sends 5,000 a second costs at most a
+   * third of a core (`npm run bench:flood`).
    */
   readonly requestsPerSecond?: number;
   readonly requestBurst?: number;
-  /** The same of one address, within the same limits; default 1,000 and 2,000. */
+  /** The same for one address, with the same ranges; default 1,000 and 2,000. */
   readonly peerRequestsPerSecond?: number;
   readonly peerRequestBurst?: number;
 }
@@ -95,10 +93,10 @@ export interface CmOptions {
 const MAX_HALF_OPEN = 65_536;
 const MAX_RATE = 1_000_000;
 const RATE = optional(integer(1, MAX_RATE));
-/** Of 1, half is none. */
+/** At least 2, since quiet addresses are limited to half of it. */
 const BURST = optional(integer(2, MAX_RATE));
 
-/** What each may be. */
+/** The allowed values of each option. */
 export const CM_OPTIONS = {
   maxHalfOpen: optional(integer(2, MAX_HALF_OPEN)),
   requestsPerSecond: RATE,
@@ -107,25 +105,25 @@ export const CM_OPTIONS = {
   peerRequestBurst: BURST,
 };
 
-/** `close` waits that long for its last messages to leave, and again for its agent to end. */
+/** How long `close` waits for its last messages to be sent, and again for its agent to end. */
 const CLOSE_STEP_US = 500_000;
 
 export class Cm implements CmModule {
   readonly counters: CmCounters = newCmCounters();
   private readonly agent: MadAgent;
   private readonly table = new ConnectionTable();
-  private readonly turns = new Turns(TURNS_PER_PEER);
+  private readonly limiter = new RequestLimiter(REQUESTS_PER_PEER);
   private readonly listeners: Listeners;
   private readonly services: ConnectionServices;
   private readonly sidr: Sidr;
   private readonly receiver: CmReceiver;
   private nextTransaction: number;
-  /** Messages that the MAD module has not reported yet. */
+  /** Messages whose send the MAD module has not completed. */
   private unsent = 0;
   private onAllSent: () => void = () => undefined;
   private closed: Promise<void> | undefined;
 
-  /** @throws SpiError('EINVAL') for an option, or when the MAD module has a CM already */
+  /** @throws SpiError('EINVAL') for a bad option, or if the MAD module has a CM already */
   constructor(
     private readonly dependencies: CmDependencies,
     options: CmOptions = {},
@@ -139,15 +137,15 @@ export class Cm implements CmModule {
       timers,
       notes: new FlightNotes(new FlightLog(), () => clock.now()),
       table: this.table,
-      turns: this.turns,
+      limiter: this.limiter,
       rejected: new AnsweredRequests(MAX_ANSWERED),
       handed: new AnsweredRequests(MAX_ANSWERED),
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),
-      partings: device.keepPartingMad && {
-        keep: (message, path) => this.keepParting(message, path),
-        drop: (parting) => device.dropPartingMad?.(parting),
+      exitMessages: device.keepPartingMad && {
+        keep: (message, path) => this.keepExitMessage(message, path),
+        drop: (exitMessage) => device.dropPartingMad?.(exitMessage),
       },
       share: device.share,
       defer: deferring(dependencies, () => this.closed !== undefined),
@@ -189,9 +187,9 @@ export class Cm implements CmModule {
     return this.table.size;
   }
 
-  /** True when nothing of any connection or resolution is held. */
+  /** True if no connection or resolution is left. */
   get isIdle(): boolean {
-    return this.table.isEmpty && this.turns.isIdle && this.sidr.isEmpty;
+    return this.table.isEmpty && this.limiter.isIdle && this.sidr.isEmpty;
   }
 
   listen(options: CmListenOptions): CmListener {
@@ -223,8 +221,8 @@ export class Cm implements CmModule {
 
   /**
    * Asks for the queue pair of a datagram service (SIDR).
-   * @throws SpiError('EINVAL') private data too long; ('ENETUNREACH') no local address of that
-   * family
+   * @throws SpiError('EINVAL') if the private data is too long; ('ENETUNREACH') if the device has
+   * no address of that family
    */
   resolve(options: CmResolveOptions): CmResolution {
     this.checkOpen();
@@ -248,7 +246,7 @@ export class Cm implements CmModule {
     }
   }
 
-  /** @internal DREP goes to the process that had it: none is awaited. */
+  /** @internal Awaits no DREP: that goes to the process that had the connection. */
   disconnectFor(record: ConnectionRecord): void {
     const { localCommId, remoteCommId, remoteQpn, peerGid: gid, localGidIndex } = record;
     const body = { localCommId, remoteCommId, remoteQpn, privateData: NO_DATA };
@@ -267,13 +265,13 @@ export class Cm implements CmModule {
   private shutDown(): Promise<void> {
     this.listeners.clear();
     this.sidr.close();
-    this.turns.close();
+    this.limiter.close();
     for (const connection of this.table.all()) connection.dispatch('close');
     for (const connection of this.table.all()) connection.end();
     return this.lastMessages();
   }
 
-  /** Unregistering drops what has not reached QP1: the last messages go first. Both are bounded. */
+  /** Waits for unsent messages, since unregistering drops those that have not reached QP1. */
   private async lastMessages(): Promise<void> {
     if (this.unsent > 0) {
       await this.atMost(CLOSE_STEP_US, new Promise((resolve) => (this.onAllSent = resolve)));
@@ -294,7 +292,7 @@ export class Cm implements CmModule {
     if (this.closed) throw new SpiError('ENODEV', 'the CM module is closed');
   }
 
-  /** @throws SpiError('ENETUNREACH') when no address of ours is of the peer's family */
+  /** @throws SpiError('ENETUNREACH') if the device has no address of the peer's family */
   private localGidFor(options: CmConnectOptions | CmResolveOptions): { index: number; gid: Gid } {
     const { gids } = this.dependencies.device;
     const isIpv4 = isIpv4Gid(options.remoteGid);
@@ -308,15 +306,15 @@ export class Cm implements CmModule {
     });
   }
 
-  /** It is a courtesy: what cannot be kept is not. */
-  private keepParting(message: CmMessage, path: CmPath): number {
+  /** Stores a message to send if a signal ends the process. Best effort: a failure is logged. */
+  private keepExitMessage(message: CmMessage, path: CmPath): number {
     const { device, logger } = this.dependencies;
     try {
       const mad = madOf(message, this.newTransactionId());
-      return device.keepPartingMad?.(mad, path) ?? NO_PARTING;
+      return device.keepPartingMad?.(mad, path) ?? NO_EXIT_MESSAGE;
     } catch (error) {
       logger.debug('no DREQ is kept for the end of the process', { error });
-      return NO_PARTING;
+      return NO_EXIT_MESSAGE;
     }
   }
 
@@ -374,7 +372,7 @@ function admissionLimits(options: CmOptions): AdmissionLimits {
   };
 }
 
-/** A port of the range that Linux takes for unbound sockets. */
+/** A port of the range that Linux uses for unbound sockets. */
 function ephemeralPort(random: number): number {
   return 32_768 + (random % 28_232);
 }

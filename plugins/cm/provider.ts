@@ -1,7 +1,7 @@
 /**
- * For a provider whose CM is not this one, such as the kernel's behind librdmacm: what any CM
- * checks, does to its queue pairs and says for reasons. Providers import this entry and index.ts,
- * and nothing else of this folder.
+ * Parts for a provider with a CM of its own, such as the kernel's behind librdmacm: checks, queue
+ * pair transitions and reject reasons. Providers import this entry and index.ts, and nothing else
+ * of this folder.
  */
 export {
   checkAccept,
@@ -18,6 +18,6 @@ export { checkConnectable } from './common/transport.js';
 export { QpControl } from './connection/qp-control.js';
 export type { CommEstListener, QpPlan } from './connection/qp-control.js';
 export { NO_DATA } from './wire/cm-codec.js';
-export { REJECT_REASON, rejectReasonName } from './wire/reject-reason.js';
-export { serviceName } from './wire/service-id.js';
-export { timeUsOfCode } from './wire/time-codes.js';
+export { REJECT_REASON, rejectReasonName } from './wire/rej.js';
+export { serviceName } from './wire/cma-header.js';
+export { timeUsOfCode } from './common/timing.js';

@@ -1,6 +1,6 @@
 /** What the adversary does to the bytes of a packet: a table of edits by what they are about. */
 import { CM_CODECS } from '../../plugins/cm/wire/message.js';
-import { CM_ATTRIBUTE } from '../../plugins/cm/wire/attribute-id.js';
+import { CM_ATTRIBUTE } from '../../plugins/cm/wire/cm-codec.js';
 import type { BytesField, UintField, Uint64Field } from '../../plugins/cm/wire/field-table.js';
 import { MAD_BYTES } from '../../core/spi/index.js';
 import type { HeaderName } from '../../core/spi/wire/opcode.js';

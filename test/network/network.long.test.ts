@@ -163,7 +163,7 @@ describe('softroce between network namespaces', function () {
     const [a, b] = [net.address('a', 'ipv4'), net.address('b', 'ipv4')];
     const client = net.start('a', 'end-main', 'drive', a, b);
     const started = Date.now();
-    await client.said(/^UNREACHABLE\nICMP port unreachable: said of/m);
+    await client.said(/^UNREACHABLE\nICMP port unreachable: reported for/m);
     assert.ok(Date.now() - started < patience(5000), `${Date.now() - started} ms`);
   });
 });

@@ -58,7 +58,7 @@ describe('rping', () => {
     fails(
       ['-c', '-a', SERVER, '-I', CLIENT],
       // Three hints over a second: the third comes just before or after that, or when it can.
-      /^rping: the peer cannot be reached: .*ICMP port unreachable: said of [34] messages in \d/,
+      /^rping: the peer cannot be reached: .*port unreachable: reported for [34] messages in \d/,
     ));
 
   it('says that the port is taken', async () => {

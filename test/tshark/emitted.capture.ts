@@ -10,7 +10,7 @@ import { openIa } from 'dapl';
 import { Fabric, mock, MockNode } from 'dapl/providers/mock';
 import { softroce } from 'dapl/providers/softroce';
 import { gidFromIp, GSI_QKEY, GSI_QPN, silentLogger } from '../../core/spi/index.js';
-import { CM_ATTRIBUTE, type CmMessageName } from '../../plugins/cm/wire/attribute-id.js';
+import { CM_ATTRIBUTE, type CmMessageName } from '../../plugins/cm/wire/cm-codec.js';
 import { emitCmMad } from '../../plugins/cm/wire/message.js';
 import { Mad } from '../../plugins/mad/index.js';
 import { OPCODES } from '../../core/spi/wire/opcode.js';

@@ -1,25 +1,25 @@
 /**
- * Which CM messages are looked at. A message costs 40 to 60 us once it is parsed and answered, and
- * nothing about its sender is known before: so it is judged by its bytes and its address alone, in
- * less than a microsecond, and nothing is allocated.
+ * Rate limits for incoming CM messages. Parsing and answering a message costs 40 to 60 us, and
+ * nothing is known about its sender. So a message is judged before that by its bytes and its
+ * source address alone, in less than a microsecond and without an allocation.
  *
- * | message                                           | what becomes of it              |
- * | ------------------------------------------------- | ------------------------------- |
- * | more than 16 copies within 200 ms of one message  | dropped: its answer is on the   |
- * | from one address                                  | way                             |
- * | its address is above its rate                     | dropped                         |
- * | half of what all may send is used up, and half of | dropped: the rest is for        |
- * | what its address may                              | addresses that have been quiet  |
- * | any other                                         | taken, and paid for             |
+ * | message                                          | verdict                             |
+ * | ------------------------------------------------ | ----------------------------------- |
+ * | more than 16 copies of one message within 200 ms | dropped: the answer is in flight    |
+ * | from one address                                 |                                     |
+ * | its address is above its rate                    | dropped                             |
+ * | half of the overall rate is used, and half of    | dropped: the rest is reserved for   |
+ * | the rate of its address                          | addresses that have been quiet      |
+ * | any other                                        | taken, and charged to its address   |
  *
- * What brought a connection on is paid back, so that a peer that connects, uses and ends its
- * connections has no limit, however many there are: what counts is what came to nothing.
+ * A message that advances a connection is refunded. So a peer that connects, uses its connections
+ * and closes them has no limit; only messages that lead to nothing count.
  */
 import type { Gid } from '../../../core/spi/index.js';
 
 export interface MessageRate {
   readonly perSecond: number;
-  /** At once. */
+  /** Messages at once. */
   readonly burst: number;
 }
 
@@ -30,24 +30,24 @@ export interface AdmissionLimits {
 
 export type Verdict = 'taken' | 'repeated' | 'overRate';
 
-/** No longer than any wait before a message is repeated: DREQ's is 200 ms, Linux has seconds. */
+/** At most the shortest retry interval: 200 ms for our DREQ; Linux waits seconds. */
 const REPEAT_US = 200_000;
-/** A network that is not well duplicates, but not without end. */
+/** A faulty network may duplicate a message, but not this often. */
 const MAX_COPIES = 16;
 const REPEAT_SLOTS = 1024;
 const GID_BYTES = 16;
-/** Addresses that are told apart: those that have paid for nothing lately need no entry. */
+/** A set-associative cache of addresses. An address without charges needs no entry. */
 const SETS = 256;
 const WAYS = 4;
 const FNV_PRIME = 0x01000193;
 
 export class Admission {
   private readonly addresses = new Uint8Array(SETS * WAYS * GID_BYTES);
-  /** By address: when all is earned back that has been paid (Float64: microseconds). */
+  /** By entry: when all charges of the address have expired, in microseconds. */
   private readonly paidUntilUs = new Float64Array(SETS * WAYS);
   private readonly digests = new Uint32Array(REPEAT_SLOTS);
   private readonly copies = new Uint32Array(REPEAT_SLOTS);
-  /** When the first of these copies came. */
+  /** When the first of these copies arrived. */
   private readonly seenUs = new Float64Array(REPEAT_SLOTS);
   private allPaidUntilUs = 0;
   private readonly peerCostUs: number;
@@ -55,7 +55,7 @@ export class Admission {
   private readonly costUs: number;
   private readonly burstUs: number;
 
-  /** @param seed random: where an address, or a message, is kept is not for strangers to know */
+  /** @param seed random, so that a stranger cannot choose the slot of an address or a message */
   constructor(
     { ofPeer, inAll }: AdmissionLimits,
     private readonly seed: number,
@@ -80,7 +80,7 @@ export class Admission {
     return 'taken';
   }
 
-  /** So many messages of the address were of use. */
+  /** Refunds messages that advanced a connection. */
   payBack(peer: Gid, messages: number, nowUs: number): void {
     const entry = this.entryOf(peer, digest(this.seed, peer), nowUs);
     this.paidUntilUs[entry]! -= messages * this.peerCostUs;
@@ -98,7 +98,7 @@ export class Admission {
     return this.copies[slot]! > MAX_COPIES;
   }
 
-  /** One that has nothing to pay makes room; where there is none, two addresses share a rate. */
+  /** Replaces an entry without charges. If its set has none, two addresses share a rate. */
   private entryOf(peer: Gid, address: number, nowUs: number): number {
     const first = (address % SETS) * WAYS;
     let free = first + ((address >>> 16) % WAYS);
@@ -119,12 +119,12 @@ export class Admission {
   }
 }
 
-/** Sums of fractions are not exact. */
+/** Allows for rounding: sums of fractions are not exact. */
 function exceeds(us: number, limitUs: number): boolean {
   return us > limitUs + 0.01;
 }
 
-/** FNV-1a, 32 bits. */
+/** The 32-bit FNV-1a hash. */
 function digest(start: number, bytes: Uint8Array): number {
   let hash = start;
   for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, FNV_PRIME);

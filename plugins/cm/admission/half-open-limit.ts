@@ -1,10 +1,10 @@
-/** Places for requests that wait for their consumers: of an address's share, and in a backlog. */
+/** Limits pending requests: by the share of their address, and by the backlog of their listener. */
 import type { Clock, Gid } from '../../../core/spi/index.js';
 import type { CmCounters } from '../common/cm-counters.js';
 import type { Listener } from './listeners.js';
 import { Shares } from './shares.js';
 
-export class Places {
+export class HalfOpenLimit {
   private readonly shares: Shares;
 
   constructor(
@@ -15,7 +15,7 @@ export class Places {
     this.shares = new Shares(limit);
   }
 
-  /** False, and counted, when there is none; else both are to be given back, each by itself. */
+  /** False, and counted, at a limit. Else the caller gives back share and backlog, each once. */
   takeFor({ backlog }: Listener, peer: Gid): boolean {
     if (!this.shares.take(peer)) return this.refuse('overShare');
     if (backlog.take(peer, this.clock.now())) return true;
@@ -23,7 +23,7 @@ export class Places {
     return this.refuse('overBacklog');
   }
 
-  /** The share; the place in the backlog is its listener's. */
+  /** Gives back the share. The caller gives back the place in the backlog to the listener. */
   giveBack(peer: Gid): void {
     this.shares.giveBack(peer);
   }

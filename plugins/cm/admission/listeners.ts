@@ -1,4 +1,4 @@
-/** The listeners by service id, and the requests that each has not answered yet. */
+/** Listeners by service id, each with its backlog of unanswered requests. */
 import {
   type CmListener,
   type CmListenOptions,
@@ -6,11 +6,11 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import { checkRange, checkServiceId } from '../common/checks.js';
-import { serviceName } from '../wire/service-id.js';
+import { serviceName } from '../wire/cma-header.js';
 import { Backlog } from './shares.js';
 
 export class Listener implements CmListener {
-  /** Requests handed out and not answered. */
+  /** Requests that the consumer has got and not answered. */
   readonly backlog: Backlog;
 
   constructor(
@@ -28,7 +28,7 @@ export class Listener implements CmListener {
 export class Listeners {
   private readonly byServiceId = new Map<bigint, Listener>();
 
-  /** @param share where other processes have the device, too */
+  /** @param share if several processes share the device */
   constructor(private readonly share?: Pick<DeviceShare, 'claimService' | 'releaseService'>) {}
 
   /** @throws SpiError('EADDRINUSE'), ('EINVAL') */

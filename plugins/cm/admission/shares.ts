@@ -1,16 +1,15 @@
 /**
- * Shares of what strangers may have us hold. A stranger has nothing to prove, so what strangers
- * hold is bounded in all, and no address gets it to itself:
+ * Limits on the state that unauthenticated peers make us hold: in all, and by address.
  *
- * | held are                                    | in all        | by one address              |
- * | ------------------------------------------- | ------------- | --------------------------- |
- * | connections between REQ and RTU             | `maxHalfOpen` | as many as are left         |
- * | SIDR_REQs that wait for their consumer      | `maxHalfOpen` | as many as are left         |
- * | requests handed out by a listener (Backlog) | `backlog`     | all, until others are       |
- * |                                             |               | turned away                 |
+ * | state                                     | limit in all  | limit of one address              |
+ * | ----------------------------------------- | ------------- | --------------------------------- |
+ * | connections between REQ and RTU           | `maxHalfOpen` | as many as are left               |
+ * | SIDR_REQs that the consumer must answer   | `maxHalfOpen` | as many as are left               |
+ * | requests that a listener has handed out   | `backlog`     | all, until others are turned away |
+ * | (Backlog)                                 |               |                                   |
  *
- * The further requests of an address that has its share are dropped, not rejected: it repeats them,
- * and gets in when its earlier ones have come to something.
+ * Requests of an address above its share are dropped, not rejected. The address repeats them, and
+ * is admitted when its earlier ones are done.
  */
 import { assert } from '../../../core/spi/checks/index.js';
 import type { Gid } from '../../../core/spi/index.js';
@@ -39,16 +38,16 @@ class Holdings {
 }
 
 /**
- * An address may hold as many as are left (the dynamic threshold of shared switch buffers,
- * Choudhury and Hahne 1998): alone it gets half, n of them leave one share of n + 1 free, and one
- * that holds nothing gets in as long as there is any room.
+ * Limits an address to as many places as are free: the dynamic threshold of shared switch buffers
+ * (Choudhury and Hahne 1998). One address alone gets half. With n addresses, one share of n + 1
+ * stays free, so an address that holds nothing is admitted while any place is free.
  */
 export class Shares {
   private readonly holdings = new Holdings();
 
   constructor(private readonly limit: number) {}
 
-  /** False when the address has its share; else `giveBack` must follow. */
+  /** False if the address has its share; else the caller must call `giveBack`. */
   take(peer: Gid): boolean {
     const address = peer.join('.');
     const { holdings } = this;
@@ -62,25 +61,24 @@ export class Shares {
   }
 }
 
-/** Addresses that a place is kept for, at most; the one that came first goes first. */
+/** The most addresses that a place is reserved for. Above it, the oldest is dropped. */
 const MAX_TURNED_AWAY = 64;
-/** So long after it was turned away last: its REQ comes again within half of that. */
+/** How long a place is reserved after the last refusal: twice the retry interval of a REQ. */
 const KEPT_US = REQ_ANSWERED_US;
 
 /**
- * The requests that a listener has handed out and that are not answered. One address alone may fill
- * it, for the consumer may want them all before it answers any. An address that finds it full is
- * remembered: a place that comes free is kept for it, from those that hold more, and from those
- * that came later.
+ * Unanswered requests of a listener. One address alone may fill it, since a consumer may want all
+ * of its requests before it answers any. An address that is turned away gets a reservation for the
+ * next free place, ahead of addresses that hold more and of those that came later.
  */
 export class Backlog {
   private readonly holdings = new Holdings();
-  /** Until when, by address, in the order in which they were turned away first. */
+  /** When each reservation ends, by address, in order of the first refusal. */
   private readonly turnedAway = new Map<string, number>();
 
   constructor(private readonly limit: number) {}
 
-  /** False when there is no place for that address; else `giveBack` must follow. */
+  /** False if there is no place for the address; else the caller must call `giveBack`. */
   take(peer: Gid, nowUs: number): boolean {
     const address = peer.join('.');
     if (this.limit - this.holdings.total <= this.keptFrom(address, nowUs)) {
@@ -96,7 +94,7 @@ export class Backlog {
     this.holdings.remove(peer.join('.'));
   }
 
-  /** Places that are others'. */
+  /** HalfOpenLimit that are reserved for other addresses. */
   private keptFrom(address: string, nowUs: number): number {
     const held = this.holdings.of(address);
     let kept = 0;

@@ -1,4 +1,4 @@
-/** What the consumer may answer a request with: the same whichever CM has brought it. */
+/** Checks of the consumer's answers to a request, shared by all CMs. */
 import {
   type CmAcceptOptions,
   CmPrivateData,
@@ -11,7 +11,7 @@ import { checkParameters, checkPrivateData, checkRange } from './checks.js';
 import { checkConnectable } from './transport.js';
 import { REJECT_INFO_LENGTH } from '../wire/rej.js';
 
-/** @throws SpiError('EINVAL') that names value and limit, as all of these do */
+/** @throws SpiError('EINVAL') with value and limit, as all of these do */
 export function checkAccept(options: CmAcceptOptions): void {
   checkPrivateData('REP', options.privateData, CmPrivateData.REP);
   checkParameters(options);
@@ -35,7 +35,7 @@ export function checkResolveReject({ status, privateData }: CmResolveRejectOptio
   checkRange('status', status, 1, 255);
 }
 
-/** A request that waits for no answer any more. */
+/** The error for a request that cannot be answered any more. */
 export function requestGone(
   kind: 'connection' | 'resolution',
   why = 'answered already, or given up by the peer',

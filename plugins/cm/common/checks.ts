@@ -1,4 +1,4 @@
-/** What the consumer passes in, checked with a sentence that names value and limit. */
+/** Checks of the consumer's arguments. Errors name the value and the limit. */
 import {
   checkInteger,
   checkValue,
@@ -39,7 +39,7 @@ export function checkParameters(parameters: CmParameters): void {
   checkValues(parameters, PARAMETERS, einval);
 }
 
-/** What to ask for, which peer, and for how long at most. */
+/** Checks service id, peer and time limit of a request. */
 export function checkPeer(options: CmConnectOptions | CmResolveOptions): void {
   const { remoteGid, serviceId, timeoutUs } = options;
   checkServiceId(serviceId);
@@ -52,7 +52,7 @@ export function checkConnectOptions(options: CmConnectOptions): void {
   checkValues(options, CONNECT_OPTIONS, einval);
 }
 
-/** Before its private data: how much of that fits depends on it. */
+/** Call it before the private data is checked: the service id decides how much fits. */
 export function checkServiceId(serviceId: bigint): void {
   if (!isU64(serviceId)) throw einval('serviceId', serviceId, 'a bigint from 0 to 2^64 - 1');
 }

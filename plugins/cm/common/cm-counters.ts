@@ -1,30 +1,30 @@
-/** What the CM has seen: nothing that arrives is dropped without a count. */
+/** Counters of the CM: every message that is dropped is counted. */
 export interface CmCounters {
   sent: number;
   sendErrors: number;
   received: number;
-  /** No CM message of class version 2, or one with a field out of range. */
+  /** Not a CM message of class version 2, or a field is out of range. */
   malformed: number;
-  /** A message for a connection from another address than its peer's. */
+  /** Messages for a connection from an address other than its peer's. */
   wrongSource: number;
-  /** The same from its address, but not from the port that it has agreed to keep. */
+  /** Messages from the peer's address, but not from the port that it agreed to keep. */
   wrongPort: number;
-  /** A message for no connection of ours. */
+  /** Messages without a connection. */
   unknownConnection: number;
-  /** A message or call that the state machine does not expect in that state. */
+  /** Messages and calls that the state machine does not expect in that state. */
   unexpected: number;
-  /** Copies of a message that come too close together, dropped unread. */
+  /** Copies of a message that arrive too close together, dropped unread. */
   repeatsDropped: number;
-  /** Messages above the rate of their address, or of all, dropped unread. */
+  /** Messages above the rate of their address, or above the overall rate, dropped unread. */
   overRate: number;
-  /** REQs and SIDR_REQs for which there was no place: the sum of the next two. */
+  /** REQs and SIDR_REQs dropped at a limit: the sum of the next two. */
   requestsDropped: number;
-  /** With as many half open, or unanswered, as their address may have. */
+  /** Dropped because their address has its share of half-open or unanswered requests. */
   overShare: number;
-  /** For a listener whose backlog is full, or whose free places are kept for others. */
+  /** Dropped because the listener's backlog is full, or its free places are reserved. */
   overBacklog: number;
   requestsRejected: number;
-  /** REQs that came again after their REJ, and had it again. */
+  /** Repeated REQs that were answered by a copy of their REJ. */
   rejectionsRepeated: number;
   staleConnections: number;
 }

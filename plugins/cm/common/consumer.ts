@@ -1,9 +1,9 @@
-/** Towards the consumer: tasks that call it, time limits that it sets, and texts for it. */
+/** Calls into the consumer, its time limits, and its error texts. */
 import type { Clock, Logger, Scheduler, TimerEntry, Timers } from '../../../core/spi/index.js';
 
 /**
- * Has tasks of the consumer's run after the present stack has unwound, in order. What one throws
- * is logged; when the module is closed, nothing is told any more.
+ * Runs tasks that call the consumer after the current stack has unwound, in order. Logs an error
+ * that one throws. Once the module is closed, no task runs.
  */
 export function deferring(
   { scheduler, logger }: { readonly scheduler: Scheduler; readonly logger: Logger },
@@ -20,7 +20,7 @@ export function deferring(
     });
 }
 
-/** Starts a timer, unless there is no limit (Infinity). */
+/** Starts a timer, unless the limit is Infinity. */
 export function startWithin(
   { timers, clock }: { readonly timers: Timers; readonly clock: Clock },
   timer: TimerEntry,

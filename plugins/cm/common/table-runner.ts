@@ -1,7 +1,7 @@
 /**
- * State machines as tables, and the one way in which they are run. A row says what is done for an
- * input, in this order, and the state afterwards: the state is set first. A pair without a row is
- * unexpected: the machine is told so, and nothing else is done.
+ * State machines as tables, and the class that runs them. A row has the next state, which is set
+ * first, and the actions for an input, in order. An input without a row in a state is unexpected:
+ * `onUnexpected` is called, and nothing else is done.
  */
 
 export interface Row<State, Action> {
@@ -20,18 +20,18 @@ export function row<State extends string, Action extends string = never>(
   return { next, actions };
 }
 
-/** What each action does to a machine; one record serves all of a kind. */
+/** The implementation of each action, shared by all machines of a kind. */
 export type Actions<M, Action extends string> = Readonly<
   Partial<Record<Action, (machine: M) => void>>
 >;
 
-/** What keeps a state, and hears what becomes of it. */
+/** A machine with a state, notified of inputs and actions. */
 export interface Machine<State, Input> {
   state: State;
   onUnexpected?(input: Input): void;
-  /** The state is the row's, and its actions come. For flight records. */
+  /** Called after the state is set and before the actions run; for flight records. */
   onInput?(input: Input, from: State): void;
-  /** The actions are done; those that raise inputs may have led on from the row's state. */
+  /** Called after the actions. An action that raises an input may have changed the state again. */
   onActionsDone?(from: State): void;
 }
 
@@ -42,7 +42,7 @@ export class TableRunner<
   Input extends string,
   Action extends string,
 > {
-  /** @throws Error for an action of the table that is not there: a fault of the program */
+  /** @throws Error if the table names an action without an implementation */
   constructor(
     private readonly table: StateTable<State, Input, Action>,
     private readonly actions: Actions<M, Action>,
@@ -50,7 +50,7 @@ export class TableRunner<
     const states = Object.values(table) as Readonly<Record<string, Row<State, Action>>>[];
     const rows = states.flatMap((inputs) => Object.values(inputs));
     const missing = rows.flatMap((each) => each.actions).find((action) => !actions[action]);
-    if (missing !== undefined) throw new Error(`the table asks for ${missing}: unknown`);
+    if (missing !== undefined) throw new Error(`the table names an unknown action: ${missing}`);
   }
 
   /** False if the input is unexpected in the machine's state. */

@@ -1,6 +1,11 @@
-/** Transaction ids: as one number a connection keeps them in a third of what two would take. */
+/** Transaction ids, and the MADs that carry them. */
+import type { MadAddress } from '../../../core/spi/index.js';
+import { type CmMessage, emitCmMad } from '../wire/message.js';
 
-/** 64 bits: those of the agent that asked, then its own count. */
+/**
+ * 64 bits: the requesting agent's upper half, then its own counter. One bigint takes a third of the
+ * memory of two numbers.
+ */
 export type TransactionId = bigint;
 
 const BITS = 32n;
@@ -14,4 +19,16 @@ export function transactionIdWords(id: TransactionId): {
   readonly lo: number;
 } {
   return { hi: Number(id >> BITS), lo: Number(BigInt.asUintN(32, id)) };
+}
+
+/** The source of a message, and the transaction id that its answer must repeat. */
+export interface Origin {
+  readonly source: MadAddress;
+  readonly transactionId: TransactionId;
+}
+
+/** Builds the MAD that carries a CM message to QP1. */
+export function madOf(message: CmMessage, transactionId: TransactionId): Uint8Array {
+  const { hi, lo } = transactionIdWords(transactionId);
+  return emitCmMad({ transactionIdHi: hi, transactionIdLo: lo, attributeModifier: 0, message });
 }

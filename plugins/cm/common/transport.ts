@@ -1,6 +1,6 @@
 /**
- * Which transport a REQ speaks of, and what differs for it: a table. An XRC initiator asks, a
- * target answers; its number goes in REP's EE context field (IBTA annex A14).
+ * Differences between the transports of a REQ, as a table. With XRC an initiator sends the REQ and
+ * a target answers; the target's number goes in REP's EE context field (IBTA annex A14).
  */
 import { nameOf, QpState, QpType, type QueuePair, SpiError } from '../../../core/spi/index.js';
 import type { CmRep } from '../wire/rep.js';
@@ -9,7 +9,7 @@ import { type CmReq, EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../wire/req.j
 export type CmTransport = 'rc' | 'xrc';
 
 interface Row {
-  /** Types of the queue pairs that ask and answer. */
+  /** Queue pair types of the active and the passive side. */
   readonly active: QpType;
   readonly passive: QpType;
   /** REQ's transport service type, and its extension. */
@@ -33,7 +33,7 @@ const TABLE: Readonly<Record<CmTransport, Row>> = {
 };
 const TRANSPORTS = Object.keys(TABLE) as CmTransport[];
 
-/** Fields of a REQ that depend on the asking queue pair. */
+/** Fields of a REQ that depend on the active side's queue pair. */
 export type TransportFields = Pick<
   CmReq,
   | 'transportServiceType'
@@ -44,14 +44,14 @@ export type TransportFields = Pick<
   | 'srq'
 >;
 
-/** @throws SpiError('EINVAL') when no queue pair of that type asks for connections */
+/** @throws SpiError('EINVAL') if a queue pair of that type cannot send a REQ */
 export function transportOfAsker(qp: QueuePair): CmTransport {
   const found = TRANSPORTS.find((transport) => TABLE[transport].active === qp.type);
   if (found) return found;
   throw wrongType(qp, 'RC or XRC_INI');
 }
 
-/** @throws SpiError('EINVAL') when the queue pair cannot answer a request of that transport */
+/** @throws SpiError('EINVAL') if the queue pair cannot answer a request of that transport */
 export function checkAnswerer(qp: QueuePair, transport: CmTransport): void {
   const { passive } = TABLE[transport];
   if (qp.type !== passive) throw wrongType(qp, nameOf(QpType, passive));
@@ -67,7 +67,7 @@ export function checkConnectable(qp: QueuePair): void {
   }
 }
 
-/** The transport of a REQ; undefined for one that is neither reliable connected nor XRC. */
+/** The transport of a REQ; undefined unless that is RC or XRC. */
 export function transportOf(req: CmReq): CmTransport | undefined {
   return TRANSPORTS.find(
     (transport) =>
@@ -76,7 +76,7 @@ export function transportOf(req: CmReq): CmTransport | undefined {
   );
 }
 
-/** An XRC initiator serves nothing, so what it says of that is 0 (as Linux has it). */
+/** An XRC initiator serves no reads or receives, so those fields are 0, as in Linux. */
 export function transportFields(
   transport: CmTransport,
   own: Omit<TransportFields, 'transportServiceType' | 'extendedTransportType'>,
@@ -87,7 +87,7 @@ export function transportFields(
   return { ...fields, responderResources: 0, retryCount: 0, rnrRetryCount: 0, srq: 0 };
 }
 
-/** Where a REP names the queue pair that answers; a target has its receives from SRQs only. */
+/** The REP fields that name the passive side's queue pair. A target receives from SRQs only. */
 export function answererFields(
   transport: CmTransport,
   { qpn, receiveRing }: QueuePair,

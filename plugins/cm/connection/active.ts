@@ -3,23 +3,21 @@ import { type CmConnectOptions, type CmEvent, SpiError, Timer } from '../../../c
 import { ACTIVE_TABLE, type CmAction, type CmInput, type CmRole } from './states.js';
 import { type CmPath, Connection, type ConnectionServices } from './connection.js';
 import { messageOf, startWithin } from '../common/consumer.js';
-import type { Origin } from '../common/origin.js';
+import type { Origin, TransactionId } from '../common/transaction-id.js';
 import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';
 import { QpControl, type QpPlan } from './qp-control.js';
 import { REQ_RETRIES, ackTimeoutWithDelay, mraWaitUs } from '../common/timing.js';
 import { infoOf } from '../messages/rej.js';
 import { type Actions, TableRunner } from '../common/table-runner.js';
 import { answererQpn, type CmTransport, transportOfAsker } from '../common/transport.js';
-import type { TransactionId } from '../common/transaction-id.js';
 import type { CmMessage } from '../wire/message.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
-import { type CmRej, MESSAGE_REJECTED } from '../wire/rej.js';
-import { REJECT_REASON } from '../wire/reject-reason.js';
+import { type CmRej, MESSAGE_REJECTED, REJECT_REASON } from '../wire/rej.js';
 import type { CmRep } from '../wire/rep.js';
 import type { CmReq } from '../wire/req.js';
 
-/** What is asked for, and what comes of it. */
+/** The request of a connection attempt, and its outcome. */
 class Attempt {
   rep: CmRep | undefined = undefined;
   agreement: PeerAgreement | undefined = undefined;
@@ -44,10 +42,10 @@ export class ActiveConnection extends Connection {
   protected readonly ackTimeout: number;
   protected readonly onEvent: (event: CmEvent) => void;
   readonly localPort: number;
-  /** Until it is established: there may be many such connections. */
+  /** Dropped once established, to save memory per connection. */
   private attempt: Attempt | undefined;
 
-  /** @param localPort that its request names; 0 where it names none */
+  /** @param localPort named by the REQ; 0 if it names none */
   constructor(
     services: ConnectionServices,
     path: CmPath,
@@ -80,7 +78,7 @@ export class ActiveConnection extends Connection {
   }
 
   private keepAnswer(attempt: Attempt, message: CmMessage, { source }: Origin): void {
-    // The first REP or REJ is the answer; later ones repeat it or belong to no request.
+    // The first REP or REJ is the answer; later ones are copies, or belong to another request.
     if (message.name === 'REP' && this.remoteCommId === 0) {
       const { req } = attempt;
       attempt.rep = message.body;
@@ -133,7 +131,7 @@ export class ActiveConnection extends Connection {
     }
   }
 
-  /** @throws SpiError('EINVAL') for a REP that no queue pair can follow */
+  /** @throws SpiError('EINVAL') for a REP with an impossible queue pair number */
   private planFor({ req, options, agreement }: Attempt, rep: CmRep): QpPlan {
     const { remoteQpn } = this;
     if (!agreement || remoteQpn < 2)

@@ -1,7 +1,6 @@
 /**
- * A connection: runs the rows of its table. What both sides have in common is here: identities, the
- * wait for an answer, disconnecting, timewait; connecting is active.ts and
- * passive.ts.
+ * The common part of both sides of a connection: ids, the wait for an answer, disconnecting and
+ * timewait. active.ts and passive.ts have the two ways to connect.
  */
 import {
   type Clock,
@@ -12,78 +11,75 @@ import {
   type Timers,
 } from '../../../core/spi/index.js';
 import { NO_ROW } from '../../../core/spi/internal/index.js';
-import { aprOf } from '../messages/apr.js';
+import { AP_STATUS, aprOf } from '../wire/lap.js';
 import { type CmAction, type CmInput, type CmRole, type CmState, transition } from './states.js';
 import type { ConnectionTable } from './table.js';
 import type { FlightNotes, Noting } from './flight-notes.js';
-import type { Origin } from '../common/origin.js';
+import type { Origin, TransactionId } from '../common/transaction-id.js';
 import type { Actions, Machine } from '../common/table-runner.js';
 import type { CommEstListener, QpControl } from './qp-control.js';
 import type { AnsweredRequests } from '../messages/answered-requests.js';
 import { guidInfo, rejOf } from '../messages/rej.js';
 import {
-  ATTEMPTS_OF_A_TURN,
+  ATTEMPTS_THAT_COUNT,
   DREQ_RETRIES,
   type RetryPolicy,
   timewaitUs,
 } from '../common/timing.js';
-import type { TransactionId } from '../common/transaction-id.js';
-import type { TurnTaker, Turns } from './turns.js';
+import type { LimitedRequest, RequestLimiter } from './request-limiter.js';
 import { Wait, type Waiter } from './wait.js';
-import { AP_STATUS } from '../wire/apr.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmMessage } from '../wire/message.js';
-import { type CmRej, MESSAGE_REJECTED } from '../wire/rej.js';
-import { REJECT_REASON } from '../wire/reject-reason.js';
+import { type CmRej, MESSAGE_REJECTED, REJECT_REASON } from '../wire/rej.js';
 
-/** Where the messages of a connection go, and come from. */
+/** The peer's address, and our own. */
 export interface CmPath {
   readonly gid: Gid;
   readonly localGidIndex: number;
 }
 
-/** What a connection needs of the module. */
+/** Services of the module that a connection needs. */
 export interface ConnectionServices {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly notes: FlightNotes;
   readonly table: ConnectionTable;
-  readonly turns: Turns;
+  readonly limiter: RequestLimiter;
   readonly rejected: AnsweredRequests<CmRej>;
-  /** What repeats each at the CM that has it now. */
+  /** REQs that were handed over, each with a function that passes on a copy. */
   readonly handed: AnsweredRequests<() => void>;
   /** Our node GUID. */
   readonly guid: bigint;
   newTransactionId(): TransactionId;
-  /** Sends a message; a path that fails is counted: retries and timeouts are for that. */
+  /** Sends a message. A failure is only counted: retries and timeouts handle it. */
   send(message: CmMessage, transactionId: TransactionId, path: CmPath): void;
-  /** What leaves if a signal ends the process; absent where the device cannot. */
-  readonly partings: Partings | undefined;
-  /** Where other processes have the device, too. */
+  /** Messages to send if a signal ends the process; undefined if the device has no such feature. */
+  readonly exitMessages: ExitMessages | undefined;
+  /** Defined if several processes share the device. */
   readonly share: Pick<DeviceShare, 'noteConnection' | 'forgetConnection'> | undefined;
-  /** Runs a task of the consumer's after the present stack has unwound, in order. */
+  /** Runs a task that calls the consumer after the current stack has unwound, in order. */
   defer(task: () => void): void;
   onUnexpected(connection: Connection, input: CmInput): void;
 }
 
-/** Messages that are kept for the end of the process. */
-export interface Partings {
-  /** @returns a number to drop it by, or NO_PARTING */
+/** Stores messages to send if a signal ends the process. */
+export interface ExitMessages {
+  /** @returns a handle for `drop`, or NO_EXIT_MESSAGE */
   keep(message: CmMessage, path: CmPath): number;
-  drop(parting: number): void;
+  drop(exitMessage: number): void;
 }
 
-export const NO_PARTING = -1;
+export const NO_EXIT_MESSAGE = -1;
 
-/** Where a connection has a turn, or waits for one. */
-const WITH_TURN: ReadonlySet<CmState> = new Set([
+/** States in which a request is unanswered or queued (request-limiter.ts). */
+const LIMITED: ReadonlySet<CmState> = new Set([
   'REQ_QUEUED',
   'REQ_SENT',
   'DREQ_QUEUED',
   'DREQ_SENT',
 ]);
 
-/** The peer may have it established, and wait for a DREQ of ours until it has come. */
+/** States in which the connection may be established at the peer, which then needs a DREQ. */
 const MAY_BE_ESTABLISHED: ReadonlySet<CmState> = new Set([
   'REP_SENT',
   'MRA_REP_RCVD',
@@ -93,7 +89,13 @@ const MAY_BE_ESTABLISHED: ReadonlySet<CmState> = new Set([
 ]);
 
 export abstract class Connection
-  implements CmConnection, TurnTaker, Noting, Waiter, CommEstListener, Machine<CmState, CmInput>
+  implements
+    CmConnection,
+    LimitedRequest,
+    Noting,
+    Waiter,
+    CommEstListener,
+    Machine<CmState, CmInput>
 {
   abstract readonly role: CmRole;
   abstract readonly localPort: number;
@@ -101,25 +103,25 @@ export abstract class Connection
   remoteCommId = 0;
   remoteGuid = 0n;
   remoteQpn = 0;
-  /** The one UDP port that its messages come from, of a peer that has agreed to that; else 0. */
+  /** The only UDP port that the peer sends from, if it has agreed to that; else 0. */
   sourcePort = 0;
   lastNote = NO_ROW;
-  private parting = NO_PARTING;
+  private exitMessage = NO_EXIT_MESSAGE;
   protected qpControl: QpControl | undefined;
-  /** Of the REQ: REP, RTU, MRA and REJ have the same one. */
+  /** The transaction id of the REQ, which REP, RTU, MRA and REJ repeat. */
   protected abstract readonly transactionId: TransactionId;
-  /** Code of the time that packets of this connection may take. */
+  /** Time code: how long packets of this connection may be in flight. */
   protected abstract readonly ackTimeout: number;
   protected abstract readonly onEvent: ((event: CmEvent) => void) | undefined;
-  /** `MESSAGE_MRAED`: which message of ours an MRA can be about. */
+  /** `MESSAGE_MRAED`: the only message of ours that an MRA can be about. */
   protected abstract readonly messageToMra: number;
-  /** There while an answer is awaited, or the end of timewait. */
+  /** Defined while the connection waits for an answer, or for the end of timewait. */
   private wait: Wait | undefined = undefined;
   private muted = false;
-  /** One event ends a connection for the consumer; `timewait-exit` may follow it. */
+  /** True after the one event that ends the connection; only `timewait-exit` may follow. */
   private endReported = false;
   private dreqTransactionId: TransactionId | undefined = undefined;
-  /** Of the peer's last DREQ or LAP, which are answered at once. */
+  /** The transaction id of the peer's last DREQ or LAP. */
   private peerTransactionId: TransactionId | undefined = undefined;
 
   constructor(
@@ -155,19 +157,19 @@ export abstract class Connection
     return this.services.notes.lines(this);
   }
 
-  /** Data has come: the peer's side is established. */
+  /** Data has arrived, so the peer's side is established. */
   onCommEst(): void {
     this.dispatch('commEst');
   }
 
-  /** It may send its request. */
+  /** The connection may send its request. */
   onTurn(): void {
     this.dispatch('turn');
   }
 
   /**
-   * The network says that the peer does not answer: repeats what it was said of.
-   * @returns the verdict, in words, when that has been said often enough
+   * Takes an ICMP hint that the peer is unreachable: repeats the message soon.
+   * @returns the verdict as text after enough hints
    */
   weighHint(what: string): string | undefined {
     const { wait, services } = this;
@@ -178,12 +180,12 @@ export abstract class Connection
     return hint === 'enough' ? wait.hints.verdict(what, nowUs) : undefined;
   }
 
-  /** The peer does not answer. */
+  /** Ends the connection: the peer does not answer. */
   onUnreachable(_detail: string): void {
     this.dispatch('unreachable');
   }
 
-  /** A message of the peer's for this connection. */
+  /** Takes a message of the peer for this connection. */
   receive(message: CmMessage, { transactionId }: Origin): void {
     this.wait?.hints.forget();
     if (message.name === 'DREQ' || message.name === 'LAP') this.peerTransactionId = transactionId;
@@ -199,12 +201,12 @@ export abstract class Connection
     }
   }
 
-  /** As a message to the peer has them. */
+  /** Both ids, as messages to the peer have them. */
   protected get ids(): { readonly localCommId: number; readonly remoteCommId: number } {
     return { localCommId: this.localCommId, remoteCommId: this.remoteCommId };
   }
 
-  /** Takes an input to the table; false if it is unexpected there. */
+  /** Passes an input to the state table; false if it is unexpected. */
   abstract dispatch(input: CmInput): boolean;
 
   onUnexpected(input: CmInput): void {
@@ -214,36 +216,36 @@ export abstract class Connection
 
   onInput(input: CmInput, from: CmState): void {
     this.services.notes.input(this, input, from, this.state);
-    if (WITH_TURN.has(from) && !WITH_TURN.has(this.state)) this.services.turns.leave(this);
-    if (this.state !== from) this.keepOrDropParting();
+    if (LIMITED.has(from) && !LIMITED.has(this.state)) this.services.limiter.leave(this);
+    if (this.state !== from) this.updateExitMessage();
   }
 
   onActionsDone(): void {
     if (this.state === 'IDLE') this.end();
   }
 
-  /** Drops all that is held, without a word to peer or consumer. */
+  /** Releases everything, without a message to the peer or an event. */
   end(): void {
     this.forgetWait();
-    this.services.turns.leave(this);
+    this.services.limiter.leave(this);
     this.qpControl?.release();
     this.services.table.remove(this);
     this.state = 'IDLE';
-    this.keepOrDropParting();
+    this.updateExitMessage();
   }
 
-  /** The DREQ of an established connection, should the process end by a signal. */
-  private keepOrDropParting(): void {
-    const { partings } = this.services;
-    if (this.parting !== NO_PARTING) partings?.drop(this.parting);
-    this.parting = NO_PARTING;
-    if (this.state === 'ESTABLISHED' && partings) {
-      this.parting = partings.keep(this.dreq, this.path);
+  /** Stores or drops the DREQ that is sent if a signal ends the process. */
+  private updateExitMessage(): void {
+    const { exitMessages } = this.services;
+    if (this.exitMessage !== NO_EXIT_MESSAGE) exitMessages?.drop(this.exitMessage);
+    this.exitMessage = NO_EXIT_MESSAGE;
+    if (this.state === 'ESTABLISHED' && exitMessages) {
+      this.exitMessage = exitMessages.keep(this.dreq, this.path);
     }
     this.noteOrForget();
   }
 
-  /** The same, should it be killed: another process of the device sends the DREQ. */
+  /** Lets another process of the device send the DREQ if this one is killed. */
   private noteOrForget(): void {
     const { share } = this.services;
     if (share === undefined) return;
@@ -275,14 +277,14 @@ export abstract class Connection
     this.send({ name: 'REJ', body });
   }
 
-  /** An event for the consumer; none after `mute`, not even one that is under way. */
+  /** Sends the consumer an event; none after `mute`, not even a pending one. */
   protected emit(event: CmEvent): void {
     this.services.defer(() => {
       if (!this.muted) this.onEvent?.(event);
     });
   }
 
-  /** An event that ends the connection: the first one counts. */
+  /** Sends the event that ends the connection, once. */
   protected emitEnd(event: CmEvent): void {
     if (this.endReported) return;
     this.endReported = true;
@@ -303,7 +305,7 @@ export abstract class Connection
     return (this.wait ??= new Wait(this));
   }
 
-  /** How often the message that is not answered has been sent. */
+  /** How often the unanswered message was sent. */
   protected get attempts(): number {
     return this.presentWait.attempts;
   }
@@ -312,7 +314,7 @@ export abstract class Connection
     if (this.wait) this.services.timers.stop(this.wait);
   }
 
-  /** Nothing is awaited any more, or for the time being: there may be many such connections. */
+  /** Drops the wait; saves memory, since there may be many idle connections. */
   protected forgetWait(): void {
     this.stopTimers();
     this.wait = undefined;
@@ -322,12 +324,12 @@ export abstract class Connection
     this.dispatch(this.state === 'TIMEWAIT' ? 'timewaitOver' : this.presentWait.outcome);
   }
 
-  /** What both sides do alike. */
+  /** Actions of both sides. */
   protected static readonly COMMON: Actions<Connection, CmAction> = {
-    awaitTurn: (c) => c.services.turns.enter(c),
+    awaitTurn: (c) => c.services.limiter.enter(c),
     nextRetry: (c) => {
       c.presentWait.again();
-      if (c.attempts === ATTEMPTS_OF_A_TURN + 1) c.services.turns.leave(c);
+      if (c.attempts === ATTEMPTS_THAT_COUNT + 1) c.services.limiter.leave(c);
       c.presentWait.start(c.services);
     },
     hastenRepeat: (c) => c.presentWait.hasten(c.services),

@@ -1,9 +1,9 @@
-/** What a connection notes of itself: numbers for the flight log, and words for them. */
+/** Entries of the flight log for connections: recorded as numbers, printed as text. */
 import { nameOf } from '../../../core/spi/index.js';
 import type { FlightLog } from '../../../core/spi/internal/index.js';
 import { CM_INPUTS, CM_STATES, type CmInput, type CmState } from './states.js';
-import { CM_ATTRIBUTE, type CmMessageName } from '../wire/attribute-id.js';
-import { rejectReasonName } from '../wire/reject-reason.js';
+import { CM_ATTRIBUTE, type CmMessageName } from '../wire/cm-codec.js';
+import { rejectReasonName } from '../wire/rej.js';
 
 const EVENT = {
   /** Bits 0 to 7: the input; a, b: the states before and after. */
@@ -16,18 +16,18 @@ const EVENT = {
   REJ: 3,
   OTHER_MRA: 4,
 } as const;
-/** Of EVENT, above the input. */
+/** The position of the event code, above the 8 bits of the input. */
 const EVENT_BIT = 8;
 
-/** How many of a connection's last notes are told. */
+/** The most entries of one connection that are printed, the latest ones. */
 const NOTES = 48;
 
-/** The last row of a connection, which its notes go on from. */
+/** The last log row of a connection, to which the next one links. */
 export interface Noting {
   lastNote: number;
 }
 
-/** Where the connections of a device note what people may want to know. */
+/** Writes and reads the flight log of a device's connections. */
 export class FlightNotes {
   constructor(
     private readonly log: FlightLog,
@@ -51,12 +51,12 @@ export class FlightNotes {
     this.add(who, EVENT.REJ, 0, reason, 0);
   }
 
-  /** An MRA of a message that it has not sent. */
+  /** Records an MRA about a message that the connection has not sent. */
   otherMra(who: Noting): void {
     this.add(who, EVENT.OTHER_MRA, 0, 0, 0);
   }
 
-  /** Oldest first, with the time since the first of them. */
+  /** The entries, oldest first, each with the time since the first one. */
   lines(who: Noting): readonly string[] {
     const rows = this.log.read(who.lastNote, NOTES);
     const firstUs = rows[0]?.timeUs ?? 0;

@@ -1,40 +1,41 @@
-/** The passive side: REQ to the consumer, queue pair to RTR, REP; by RTU, queue pair to RTS. */
+/** The passive side: REQ to the consumer, queue pair to RTR, REP; on RTU, queue pair to RTS. */
 import {
   type CmAcceptOptions,
   type CmConnection,
   type CmElsewhere,
   type CmEvent,
   type CmRejectOptions,
+  type CmRequest,
   type DeviceAttributes,
   type Gid,
+  PATH_MTU_BYTES,
   portOfServiceId,
   type QueuePair,
   SpiError,
 } from '../../../core/spi/index.js';
 import { PEER_AGREEMENT, withoutOffers } from '../../../core/spi/internal/index.js';
-import { madOf } from '../common/mad-of.js';
-import type { Origin } from '../common/origin.js';
+import { madOf, type Origin, type TransactionId } from '../common/transaction-id.js';
 import { type Actions, TableRunner } from '../common/table-runner.js';
 import { MRA_SERVICE_TIMEOUT, mraWaitUs, repRetries, REQ_ANSWERED_US } from '../common/timing.js';
-import type { TransactionId } from '../common/transaction-id.js';
-import { answererFields, type CmTransport } from '../common/transport.js';
+import { answererFields, checkAnswerer, type CmTransport } from '../common/transport.js';
 import type { Asker } from '../messages/answered-requests.js';
 import { agreementOf, type PeerAgreement } from '../messages/peer-agreement.js';
 import { rejOf } from '../messages/rej.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmMessage } from '../wire/message.js';
 import { MESSAGE_MRAED } from '../wire/mra.js';
-import { MESSAGE_REJECTED } from '../wire/rej.js';
-import { REJECT_REASON } from '../wire/reject-reason.js';
+import { MESSAGE_REJECTED, REJECT_REASON } from '../wire/rej.js';
 import type { CmRep } from '../wire/rep.js';
 import type { CmReq } from '../wire/req.js';
 import { type CmPath, Connection, type ConnectionServices } from './connection.js';
 import { QpControl, type QpPlan } from './qp-control.js';
 import { type CmAction, type CmInput, type CmRole, PASSIVE_TABLE } from './states.js';
+import { checkAccept, checkReject, requestGone } from '../common/answers.js';
+import type { ReqContents } from '../messages/req-check.js';
 
-// A connection that another process's CM has: what is left of it here.
+// The local stub of a connection that was handed to another process.
 
-/** It is established, and ends, where its queue pair is. */
+/** Does nothing: the other process establishes and ends the connection. */
 class HandedConnection implements CmConnection {
   readonly state = 'HANDED_OVER';
 
@@ -68,19 +69,19 @@ const CONSUMER_REJECTS: CmRejectOptions = {
 export interface PassiveInit {
   readonly req: CmReq;
   readonly transport: CmTransport;
-  /** Of the REQ. */
+  /** The origin of the REQ. */
   readonly origin: Origin;
   readonly localCommId: number;
   readonly path: CmPath;
   readonly deviceAttributes: DeviceAttributes;
   readonly startingPsn: number;
-  /** The request no longer waits for the consumer: answered, or given up. */
+  /** Called when the request no longer waits for the consumer. */
   readonly onSettled: () => void;
-  /** The connection is no longer half open. */
+  /** Called when the connection is no longer half open. */
   readonly onClosedOrOpen: () => void;
 }
 
-/** What was asked for, and what comes of it. */
+/** The plan, the answer and the outcome of a handshake. */
 class Handshake {
   plan: QpPlan | undefined = undefined;
   rep: CmRep | undefined = undefined;
@@ -91,7 +92,7 @@ class Handshake {
   halfOpen = true;
   readonly agreement: PeerAgreement;
 
-  /** @param guid ours, as REP has it: with what is offered to this peer */
+  /** @param guid our GUID for REP, with the features that we offer this peer */
   constructor(
     readonly init: PassiveInit,
     readonly guid: bigint,
@@ -106,7 +107,7 @@ export class PassiveConnection extends Connection {
   protected readonly ackTimeout: number;
   protected onEvent: ((event: CmEvent) => void) | undefined = undefined;
   readonly localPort: number;
-  /** Until it is established: there may be many such connections. */
+  /** Dropped once established, to save memory per connection. */
   private handshake: Handshake | undefined;
 
   constructor(services: ConnectionServices, init: PassiveInit) {
@@ -145,18 +146,18 @@ export class PassiveConnection extends Connection {
     return this.state === 'REQ_RCVD' || this.state === 'MRA_REQ_SENT';
   }
 
-  /** The devices have met: to be said before the consumer hears of the request. */
+  /** Notes that the devices share memory. Call it before the consumer gets the request. */
   grantChannel(): void {
     if (!this.waitsForConsumer) return;
     this.handshake = new Handshake(this.present.init, this.services.guid);
   }
 
-  /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
+  /** @throws SpiError('EINVAL') if an earlier connection to the peer used the queue pair */
   checkUnknown({ qpn }: QueuePair): void {
     this.services.table.checkUnknown(qpn, this.remoteGid);
   }
 
-  /** @throws SpiError of the provider when the queue pair does not become ready to receive */
+  /** @throws SpiError of the provider if the queue pair cannot become ready to receive */
   accept(options: CmAcceptOptions): void {
     const qpControl = new QpControl(options.qp, this);
     const plan = this.planFor(options);
@@ -175,8 +176,8 @@ export class PassiveConnection extends Connection {
   }
 
   /**
-   * The CM of another process accepts it, and is told of copies for as long as they may come.
-   * @throws SpiError of that CM: the request is as it was
+   * Lets the CM of another process accept the request, and passes on copies of the REQ.
+   * @throws SpiError of that CM; the request is unchanged then
    */
   handOver(elsewhere: CmElsewhere, options: CmAcceptOptions): CmConnection {
     const { origin } = this.present.init;
@@ -288,7 +289,7 @@ export class PassiveConnection extends Connection {
     };
   }
 
-  /** RTR to RTS; a queue pair that has failed meanwhile ends the connection. */
+  /** RTR to RTS. If the queue pair has failed meanwhile, the connection ends. */
   private startQp(): void {
     const { present } = this;
     try {
@@ -301,7 +302,7 @@ export class PassiveConnection extends Connection {
     this.dispatch('qpReady');
   }
 
-  /** @param waitUs the peer has been asked to wait so long before it repeats its REQ */
+  /** @param waitUs how long our MRA asked the peer to wait before it repeats its REQ */
   private sendRejection(localCommId: number, waitUs = 0): void {
     const { remoteCommId, services } = this;
     const { rejection } = this.present;
@@ -356,4 +357,41 @@ export class PassiveConnection extends Connection {
   };
 
   private static readonly RUNNER = new TableRunner(PASSIVE_TABLE, PassiveConnection.ACTIONS);
+}
+
+/** The connection request as its listener gets it. */
+export function requestOf(connection: PassiveConnection, contents: ReqContents): CmRequest {
+  const { req, transport } = connection;
+  const checkWaiting = (): void => {
+    if (!connection.waitsForConsumer) throw requestGone('connection');
+  };
+  return {
+    serviceId: req.serviceId,
+    transport,
+    privateData: contents.privateData,
+    remoteGid: req.primaryLocalGid,
+    remotePort: contents.remotePort,
+    localGid: req.primaryRemoteGid,
+    remoteQpn: req.localQpn,
+    responderResources: req.initiatorDepth,
+    initiatorDepth: req.responderResources,
+    retryCount: req.retryCount,
+    rnrRetryCount: req.rnrRetryCount,
+    pathMtuBytes: PATH_MTU_BYTES[req.pathMtu] ?? 0,
+    accept(options) {
+      checkWaiting();
+      checkAnswerer(options.qp, transport);
+      checkAccept(options);
+      const { cmElsewhere } = options.qp;
+      if (cmElsewhere !== undefined) return connection.handOver(cmElsewhere, options);
+      connection.checkUnknown(options.qp);
+      connection.accept(options);
+      return connection;
+    },
+    reject(options) {
+      checkWaiting();
+      checkReject(options);
+      connection.reject(options);
+    },
+  };
 }

@@ -1,6 +1,6 @@
 /**
- * A connection's hold on its queue pair: the transitions that are the CM's (docs/spi.md), and the
- * event handler in front of the consumer's, which passes on all but COMM_EST, in order.
+ * The CM's control of a queue pair: its state transitions (docs/spi.md), and an event handler in
+ * front of the consumer's that passes on all events but COMM_EST, in order.
  */
 import {
   type AddressVector,
@@ -19,7 +19,7 @@ export interface QpPlan {
   readonly destinationQpn: number;
   readonly receivePsn: number;
   readonly sendPsn: number;
-  /** Reads and atomics that we serve, and that we issue. */
+  /** Reads and atomics in flight that we serve, and that we issue. */
   readonly responderResources: number;
   readonly initiatorDepth: number;
   readonly minRnrTimer: number;
@@ -28,7 +28,7 @@ export interface QpPlan {
   readonly rnrRetryCount: number;
 }
 
-/** What is told of COMM_EST. */
+/** Receives COMM_EST events. */
 export interface CommEstListener {
   onCommEst(): void;
 }
@@ -83,18 +83,18 @@ export class QpControl {
     this.qp.modify(attributes);
   }
 
-  /** Flushes the queue pair; one that is destroyed, or past that, is left as it is. */
+  /** Flushes the queue pair. Does nothing if it is destroyed or in error already. */
   toError(): void {
     const { state } = this.qp;
     if (!this.held || state === QpState.ERR || state === QpState.RESET) return;
     try {
       this.qp.modify({ state: QpState.ERR });
     } catch {
-      // Its owner has destroyed it: there is nothing left to flush.
+      // The owner has destroyed it: there is nothing to flush.
     }
   }
 
-  /** Steps aside: events go where they went before. */
+  /** Restores the consumer's event handler. */
   release(): void {
     this.held = false;
     if (this.qp.eventHandler === this.front) this.qp.eventHandler = this.next;

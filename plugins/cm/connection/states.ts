@@ -1,20 +1,20 @@
 /**
- * The connection state machines of the CM as tables (IBTA 12.9.7, with Linux's conduct where the
- * two differ), which common/table-runner.ts runs.
+ * The connection state machines of the CM as tables (IBTA 12.9.7, or Linux where the two differ),
+ * run by common/table-runner.ts.
  *
- * A row says what is done, in this order, and the state afterwards: the state is set first, the
- * consumer hears of it last. A pair without a row is unexpected: counted, logged, nothing else.
+ * A row has the next state, which is set first, and the actions, in order; the consumer is notified
+ * last. An input without a row in a state is unexpected: it is counted and logged, nothing else.
  *
- * Where we choose:
+ * Where IBTA leaves the choice:
  * - DREQ is answered by DREP at once; DREQ_RCVD is passed through.
- * - A repeated REQ that still waits for the consumer is answered by MRA, which spares the peer's
- *   retries (rdma_cm does the same with a delay).
- * - A repeated REQ in REP_SENT has REP sent again at once.
- * - A REQ or DREQ waits for its turn (turns.ts) in the QUEUED states: the peer knows nothing yet.
- * - ICMP is a hint (hint-tally.ts): it brings a repetition forward, and three to three messages
- *   over a second are believed. Any message of the peer's in between wins.
- * - A connect that is given up leaves by REJ 4 and IDLE; a REP that comes later meets an unknown id
- *   and is answered by REJ 6.
+ * - A repeated REQ that waits for the consumer is answered by MRA, so that the peer does not use up
+ *   its retries (rdma_cm does the same with a delay).
+ * - A repeated REQ in REP_SENT gets REP again at once.
+ * - In the QUEUED states, a REQ or DREQ waits for its turn (request-limiter.ts).
+ * - ICMP is a hint (wait.ts): it brings a retry forward. Three hints to three messages over a
+ *   second are believed, unless a message of the peer arrives in between.
+ * - A connect that is given up ends by REJ 4 in IDLE; a later REP meets an unknown id and is
+ *   answered by REJ 6.
  */
 
 import { row, type Row, type StateTable } from '../common/table-runner.js';
@@ -40,7 +40,7 @@ export const CM_STATES = [
 export type CmState = (typeof CM_STATES)[number];
 
 export const CM_INPUTS = [
-  // from the peer; a REQ here repeats the one that made the connection
+  // from the peer; REQ is a copy of the one that created the connection
   'REQ',
   'MRA',
   'REP',
@@ -51,7 +51,7 @@ export const CM_INPUTS = [
   'DREQ',
   'DREP',
   'LAP',
-  /** Unexpected everywhere: this side never asks for alternate paths. */
+  /** Unexpected everywhere: we never send LAP. */
   'APR',
   // from the consumer
   'connect',
@@ -63,10 +63,10 @@ export const CM_INPUTS = [
   'abandon',
   /** The module closes. */
   'close',
-  // from here
-  /** Few enough requests to this peer are unanswered. */
+  // from this side
+  /** The request may be sent (request-limiter.ts). */
   'turn',
-  /** The wait for an answer is over: with, and without, retries left. */
+  /** The wait for an answer has ended: with, and without, retries left. */
   'retry',
   'exhausted',
   /** The consumer's time limit for connecting. */
@@ -76,14 +76,14 @@ export const CM_INPUTS = [
   'qpFailed',
   /** The communication-established event, or the consumer has seen data. */
   'commEst',
-  /** The network says that the peer's address does not answer; and has said so often enough. */
+  /** An ICMP hint that the peer is unreachable; and enough of them to believe it. */
   'hint',
   'unreachable',
-  /** The wait that a hint has cut short is over. */
+  /** The wait that a hint shortened has ended. */
   'repeat',
-  /** The peer's queue pair has come up in another connection: this one is a ghost. */
+  /** The peer uses its queue pair in another connection: this one is stale. */
   'stale',
-  /** Goes on from DREQ_RCVD. */
+  /** Leads on from DREQ_RCVD. */
   'answer',
 ] as const;
 export type CmInput = (typeof CM_INPUTS)[number];
@@ -103,9 +103,9 @@ export type CmAction =
   | 'rejectReqMra'
   /** Answers a REP: message 1. */
   | 'rejectRep'
-  /** The wait is over: message 2, reason 4; a connect that is given up has remote id 0. */
+  /** After a timeout: message 2, reason 4; remote id 0 if a connect is given up. */
   | 'rejectTimeout'
-  /** The consumer quits between REP and RTU: message 2, reason 28. */
+  /** The consumer gives up between REP and RTU: message 2, reason 28. */
   | 'rejectOther'
   /** Stale connection, reason 10. */
   | 'rejectStale'
@@ -115,7 +115,7 @@ export type CmAction =
   | 'startDreqRetries'
   | 'nextRetry'
   | 'extendWait'
-  /** The next repetition comes soon; then the wait is what it was. */
+  /** Brings the next retry forward once. */
   | 'hastenRepeat'
   | 'resumeWait'
   | 'startDeadline'
@@ -126,7 +126,7 @@ export type CmAction =
   /** Passive side: RTR to RTS; raises qpReady or qpFailed. */
   | 'startQp'
   | 'failQp'
-  /** No event follows. */
+  /** Suppresses further events. */
   | 'mute'
   /** Raises `answer`. */
   | 'goOn'
@@ -180,7 +180,7 @@ const ENDING: CmTable = {
   },
   DREQ_SENT: {
     DREP: ending,
-    // Both sides disconnect at a time: each answers, none waits for the other's DREP.
+    // Both sides disconnect at the same time: each answers, neither waits for a DREP.
     DREQ: row('TIMEWAIT', 'stopTimers', 'sendDrep', 'startTimewait', 'reportDisconnected'),
     REJ: ending,
     REJ_STALE: ending,
@@ -259,7 +259,7 @@ export const ACTIVE_TABLE: CmTable = {
     hint: row('MRA_REQ_RCVD', 'hastenRepeat'),
     repeat: row('MRA_REQ_RCVD', 'sendReq', 'resumeWait'),
   },
-  // The queue pair follows within the same call.
+  // Left within the same call, once the queue pair is raised.
   REP_RCVD: {
     qpReady: row('ESTABLISHED', 'sendRtu', 'reportEstablished'),
     qpFailed: row('IDLE', 'rejectRep', 'failQp', 'reportUnreachable'),

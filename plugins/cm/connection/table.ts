@@ -1,7 +1,7 @@
 /**
  * The connections of a device by every key that a message may name: our id; the peer's id and GUID
- * (a repeated REQ); the peer's queue pair and GUID (a stale connection). Ids and GUID are what the
- * peer says; its address, which is part of each key, keeps it out of the way of others.
+ * (a repeated REQ); the peer's queue pair and GUID (a stale connection). A peer may send any ids
+ * and GUID, but each key includes its address, so it cannot reach connections of others.
  */
 import { type Gid, SpiError } from '../../../core/spi/index.js';
 import { deviceOf } from '../../../core/spi/internal/index.js';
@@ -11,7 +11,7 @@ export class ConnectionTable {
   private readonly byLocalId = new Map<number, Connection>();
   private readonly byRemoteId = new PeerIndex();
   private readonly byRemoteQp = new PeerIndex();
-  /** Our queue pairs that the peer at an address may still know: no new connection of them. */
+  /** Our queue pairs that a peer may still know from an old connection, unusable for a new one. */
   private readonly lingering = new PeerIndex();
 
   get size(): number {
@@ -44,13 +44,13 @@ export class ConnectionTable {
     return this.byRemoteQp.get(nodeKey(guid, peer), qpn);
   }
 
-  /** The way to a peer: those of its connections that lead there alike share it. */
+  /** The path to a peer, shared by its connections to save memory. */
   pathTo(peer: Gid, localGidIndex: number): CmPath {
     const path = this.lingering.any(addressKey(peer))?.path;
     return path?.localGidIndex === localGidIndex ? path : { gid: peer.slice(), localGidIndex };
   }
 
-  /** @throws SpiError('EINVAL') when the peer may still know the queue pair by a connection */
+  /** @throws SpiError('EINVAL') if an earlier connection to the peer used the queue pair */
   checkUnknown(qpn: number, peer: Gid): void {
     if (this.lingering.get(addressKey(peer), qpn) === undefined) return;
     throw new SpiError('EINVAL', `queue pair ${qpn}: the peer may still know it`);
@@ -60,7 +60,7 @@ export class ConnectionTable {
     this.byLocalId.set(connection.localCommId, connection);
   }
 
-  /** The peer's id, queue pair and GUID are known. */
+  /** Call it once the peer's id, queue pair and GUID are known. */
   addRemote(connection: Connection): void {
     const { remoteCommId, remoteGuid, remoteQpn, remoteGid } = connection;
     const node = nodeKey(remoteGuid, remoteGid);
@@ -73,7 +73,7 @@ export class ConnectionTable {
     if (localQpn !== 0) this.lingering.set(addressKey(remoteGid), localQpn, connection);
   }
 
-  /** The peer may use its queue pair anew; repeated messages still find the connection. */
+  /** Lets the peer reuse its queue pair. Repeated messages still find the connection. */
   forgetRemoteQp(connection: Connection): void {
     const { remoteQpn, remoteGuid, remoteGid } = connection;
     this.byRemoteQp.forget(nodeKey(remoteGuid, remoteGid), remoteQpn, connection);
@@ -88,7 +88,7 @@ export class ConnectionTable {
   }
 }
 
-/** Connections by a peer and a number: thousands to one peer share the text that names it. */
+/** Connections by peer and number. All connections to a peer share one key string. */
 class PeerIndex {
   private readonly peers = new Map<string, Map<number, Connection>>();
   size = 0;
@@ -97,7 +97,7 @@ class PeerIndex {
     return this.peers.get(peer)?.get(number);
   }
 
-  /** Any connection of the peer's. */
+  /** Any connection to the peer. */
   any(peer: string): Connection | undefined {
     for (const connection of this.peers.get(peer)?.values() ?? []) return connection;
     return undefined;
@@ -110,7 +110,7 @@ class PeerIndex {
     numbers.set(number, connection);
   }
 
-  /** Unless another connection has taken the place. */
+  /** Does nothing if another connection has taken the place. */
   forget(peer: string, number: number, connection: Connection): void {
     const numbers = this.peers.get(peer);
     if (numbers?.get(number) !== connection) return;

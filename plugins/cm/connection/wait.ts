@@ -1,6 +1,6 @@
 /**
- * A wait: for an answer, which is asked for at growing intervals, or for the end of timewait.
- * Connections that are established await nothing and have none.
+ * The wait for an answer, with retries at growing intervals, or for the end of timewait.
+ * An established connection has none.
  */
 import { type Clock, TimerEntry, type Timers } from '../../../core/spi/index.js';
 import {
@@ -13,29 +13,29 @@ import {
 } from '../common/timing.js';
 
 /**
- * What the network's hints that a peer does not answer amount to. Any host can forge ICMP, and a
- * link that is down may come up again: one hint proves nothing. They are believed when three have
- * come, each to another message, over a second at least, and the peer has said nothing in between.
+ * Result of an ICMP hint that the peer is unreachable. Any host can forge ICMP, and a link may come
+ * up again, so one hint proves nothing. Hints are believed when three have come, each to another
+ * message, over at least a second, and no message of the peer in between.
  */
 type Hint =
-  /** The first one to the message sent last: that message is repeated soon. */
+  /** The first hint to the last message: that message is repeated soon. */
   | 'new'
-  /** There has been one to that message. */
+  /** A further hint to the same message. */
   | 'known'
   | 'enough';
 
 class HintTally {
   count = 0;
   private firstUs = 0;
-  /** One has come to the message sent last. */
+  /** True if the last message has had a hint. */
   private heard = false;
 
-  /** A message has been sent, or sent again: hints from now on are to that one. */
+  /** A message was sent or repeated: later hints are to that one. */
   onSent(): void {
     this.heard = false;
   }
 
-  /** The peer has said something: what was hinted before is not true. */
+  /** The peer has sent a message: earlier hints were wrong. */
   forget(): void {
     this.count = 0;
   }
@@ -49,10 +49,10 @@ class HintTally {
     return enough ? 'enough' : 'new';
   }
 
-  /** For people. @param what was hinted last */
+  /** Text for the consumer. @param what the last hint said */
   verdict(what: string, nowUs: number): string {
     const seconds = ((nowUs - this.firstUs) / 1e6).toFixed(1);
-    return `${what}: said of ${this.count} messages in ${seconds} s, and no answer came`;
+    return `${what}: reported for ${this.count} messages in ${seconds} s, without any answer`;
   }
 }
 
@@ -68,9 +68,9 @@ interface Time {
 export class Wait extends TimerEntry {
   private policy: RetryPolicy = DREQ_RETRIES;
   private attempt = 0;
-  /** The least wait that an MRA has asked for. */
+  /** The shortest wait that an MRA has asked for. */
   private mraWaitUs = 0;
-  /** What is awaited was hinted to be in vain: the message goes again before its time. */
+  /** True after a hint: the message is repeated before its time. */
   private hastened = false;
   readonly hints = new HintTally();
 
@@ -78,7 +78,7 @@ export class Wait extends TimerEntry {
     super();
   }
 
-  /** A message is sent for the first time. */
+  /** Call it when a message is sent for the first time. */
   begin(policy: RetryPolicy): void {
     this.policy = policy;
     this.attempt = 0;
@@ -87,28 +87,28 @@ export class Wait extends TimerEntry {
     this.hints.onSent();
   }
 
-  /** It is sent again. */
+  /** Call it when the message is sent again. */
   again(): void {
     this.attempt++;
     this.hints.onSent();
   }
 
-  /** It is sent again by a hint, which is no further attempt: hints must not use those up. */
+  /** Call it when a hint repeats the message: hints must not use up attempts. */
   repeat(): void {
     this.hints.onSent();
   }
 
-  /** The peer asks for patience. */
+  /** Lengthens the wait, as the peer's MRA asks. */
   extend(waitUs: number): void {
     this.mraWaitUs = Math.max(this.mraWaitUs, waitUs);
   }
 
-  /** How often it has been sent. */
+  /** How often the message was sent. */
   get attempts(): number {
     return this.attempt + 1;
   }
 
-  /** From the last time that it was sent. */
+  /** The length of the wait, from when the message was last sent. */
   get waitUs(): number {
     return Math.max(retryWaitUs(this.policy, this.attempt), this.mraWaitUs);
   }
@@ -118,7 +118,7 @@ export class Wait extends TimerEntry {
     timers.start(this, clock.now() + waitUs);
   }
 
-  /** It is over soon, if it would not be by itself. */
+  /** Shortens the wait, if it would last longer. */
   hasten({ timers, clock }: Time): void {
     const soonUs = clock.now() + HINTED_REPEAT_US;
     if (this.deadlineUs <= soonUs) return;
@@ -126,7 +126,7 @@ export class Wait extends TimerEntry {
     timers.start(this, soonUs);
   }
 
-  /** What is next when it is over. */
+  /** The input to raise at the end of the wait. */
   get outcome(): 'repeat' | 'retry' | 'exhausted' {
     if (this.hastened) return 'repeat';
     return this.attempt < this.policy.retries ? 'retry' : 'exhausted';

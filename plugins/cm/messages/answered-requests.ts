@@ -1,13 +1,12 @@
 /**
- * REQs that are answered and have no connection here, for as long as their senders may repeat them:
- * a copy that is sent before the answer has come, or because it was lost, gets the same answer. To
- * the consumer it would be a second request, of a peer that may be gone already. (Linux makes one
- * of it.) The answer is a REJ, or that of the CM to which the request has been handed.
+ * Remembers answered REQs without a connection for as long as their senders may repeat them. A
+ * copy gets the same answer: a REJ, or that of the CM to which the request was handed. Without
+ * this, the consumer would get a second request from a peer that may be gone, as in Linux.
  */
 import type { Gid } from '../../../core/spi/index.js';
 import type { TransactionId } from '../common/transaction-id.js';
 
-/** What a copy has in common with the REQ: another id or transaction is another request. */
+/** The key of a REQ: a copy has all of these in common with it. */
 export interface Asker {
   readonly commId: number;
   readonly guid: bigint;
@@ -17,29 +16,29 @@ export interface Asker {
 
 interface Entry<Answer> {
   readonly answer: Answer;
-  /** How long after its last copy a REQ is remembered. */
+  /** How long a REQ is remembered after its last copy. */
   readonly forUs: number;
   readonly untilUs: number;
 }
 
 export class AnsweredRequests<Answer> {
-  /** In the order in which they came last. */
+  /** In the order of their last copies. */
   private readonly entries = new Map<string, Entry<Answer>>();
 
-  /** @param limit when there are more, the one that came longest ago is forgotten */
+  /** @param limit above it, the entry whose last copy is oldest is dropped */
   constructor(private readonly limit: number) {}
 
   get size(): number {
     return this.entries.size;
   }
 
-  /** @param forUs a copy comes so long after the one before it, at most */
+  /** @param forUs the longest time between two copies */
   add(asker: Asker, answer: Answer, nowUs: number, forUs: number): void {
     this.forgetOldest(nowUs);
     this.put(keyOf(asker), { answer, forUs, untilUs: nowUs + forUs });
   }
 
-  /** The answer to a copy; undefined for a request that is new. */
+  /** The answer to a copy; undefined for a new request. */
   find(asker: Asker, nowUs: number): Answer | undefined {
     const key = keyOf(asker);
     const entry = this.entries.get(key);
@@ -55,7 +54,7 @@ export class AnsweredRequests<Answer> {
     this.entries.set(key, entry);
   }
 
-  /** What no sender asks for any more, from the oldest on; and that, if there is no room. */
+  /** Drops expired entries, and the oldest one if there are too many. */
   private forgetOldest(nowUs: number): void {
     for (const [key, { untilUs }] of this.entries) {
       if (nowUs < untilUs && this.entries.size < this.limit) return;

@@ -1,4 +1,4 @@
-/** rdma_cm's part of a request's private data, checked; REQ and SIDR_REQ alike (IBTA annex A11). */
+/** Checks and builds rdma_cm's header in the private data of REQ and SIDR_REQ (IBTA annex A11). */
 import { type Gid, gidEquals, isIpv4Gid, isPortServiceId } from '../../../core/spi/index.js';
 import {
   cmaAddressOfGid,
@@ -8,15 +8,15 @@ import {
 } from '../wire/cma-header.js';
 
 export interface CmaContents {
-  /** Of rdma_cm's header, 0 without one. */
+  /** The port in rdma_cm's header; 0 without one. */
   readonly remotePort: number;
-  /** The consumer's. */
+  /** The consumer's part of the private data. */
   readonly privateData: Uint8Array;
 }
 
 /**
- * What the consumer gets to see, or undefined for a header that is not for us.
- * @param destination the address of ours that the request names, or came to
+ * The contents for the consumer; undefined if the header is not for this address.
+ * @param destination our address that the request names, or came to
  */
 export function cmaContentsOf(
   serviceId: bigint,
@@ -29,7 +29,7 @@ export function cmaContentsOf(
   return { remotePort: split.header.sourcePort, privateData: split.consumerData };
 }
 
-/** Version 0, one family throughout, and addressed to that GID. */
+/** True for version 0, addresses of one family, and that destination. */
 function isHeaderFor(header: CmaHeader, destination: Gid): boolean {
   const named = gidOfCmaAddress(header.destinationAddress, header.ipVersion);
   if (header.version !== 0 || !named) return false;

@@ -1,8 +1,8 @@
 /**
- * What a connection has of its peer's being ours: the one place that knows. Both sides offer by
- * their GUIDs (core/spi/modules/peer-agreement.ts), REQ and REP carry them, and what both offer
- * holds, where the row below lets it. So each side comes to the same by itself, and a peer that
- * claims what it is not gets late ACKs, or its own packets dropped: that is its own affair.
+ * Extensions that two dapl peers use on a connection. Each side offers its own in its GUID
+ * (core/spi/modules/peer-agreement.ts), which REQ and REP carry. An extension is in use if both
+ * offer it and its row below allows it, so both sides reach the same result. A peer that claims
+ * extensions it lacks harms only itself: it gets late ACKs, or its packets are dropped.
  */
 import {
   CHANNEL_MTU_BYTES,
@@ -15,15 +15,15 @@ import { offersOf, PEER_AGREEMENT } from '../../../core/spi/internal/index.js';
 import { transportOf } from '../common/transport.js';
 import type { CmReq } from '../wire/req.js';
 
-/** What is agreed on for one connection; nothing of it with a peer of another make. */
+/** The extensions in use on one connection; none with a peer that is not dapl. */
 export interface PeerAgreement extends PeerTerms {
   readonly pathMtuBytes: number;
 }
 
-/** What an agreement is about. */
+/** The messages that an agreement depends on. */
 interface Exchange {
   readonly req: CmReq;
-  /** Of the peer's message that carries its GUID. */
+  /** Source of the peer's message that carries its GUID. */
   readonly source: MadAddress;
 }
 
@@ -34,12 +34,12 @@ const FULL_MTU = 4096;
 const ROWS: Readonly<Record<keyof typeof PEER_AGREEMENT, Row>> = {
   LATE_ACK: () => ({ lateAcks: true }),
   ONE_PORT: ({ source: { udpPort } }) => (udpPort === undefined ? {} : { sourcePort: udpPort }),
-  // A consumer that asked for less than the whole path MTU gets no more. The longest one counts.
+  // A consumer that asked for less than the largest path MTU gets no more.
   LOCAL_MTU: ({ req }) => (mayBeLong(req) ? { pathMtuBytes: LOCAL_MTU_BYTES } : {}),
   CHANNEL: ({ req }) => (mayBeLong(req) ? { pathMtuBytes: CHANNEL_MTU_BYTES } : {}),
-  // Receives of XRC belong to no connection.
+  // XRC receives belong to no connection.
   CREDITS: ({ req }) => (transportOf(req) === 'rc' ? { credits: true } : {}),
-  // It is said of oneself.
+  // A peer says this about itself only.
   SLOTS: () => ({}),
 };
 const NAMES = Object.keys(ROWS) as (keyof typeof PEER_AGREEMENT)[];
@@ -48,7 +48,7 @@ function mayBeLong(req: CmReq): boolean {
   return transportOf(req) === 'rc' && PATH_MTU_BYTES[req.pathMtu] === FULL_MTU;
 }
 
-/** @param guids of both devices as REQ and REP have them, in either order */
+/** @param guids of both devices, from REQ and REP, in either order */
 export function agreementOf(
   exchange: Exchange,
   ...guids: readonly [bigint, bigint]

@@ -1,4 +1,4 @@
-/** REJ in the forms that its receivers look connections up by. */
+/** Builds REJ messages with the fields by which their receivers find the connection. */
 import { NO_DATA } from '../wire/cm-codec.js';
 import type { CmRej } from '../wire/rej.js';
 
@@ -25,7 +25,7 @@ export function rejOf(options: RejOptions): CmRej {
   };
 }
 
-/** A GUID as additional information: reason 4 is found by it. */
+/** A GUID as additional information: receivers of reason 4 find the connection by it. */
 export function guidInfo(guid: bigint): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, guid);
@@ -39,7 +39,7 @@ export function guidOfInfo({ rejectInfoLength, additionalRejectInfo }: CmRej): b
   return new DataView(buffer, byteOffset, 8).getBigUint64(0);
 }
 
-/** The additional information of a REJ, or undefined when it has none. */
+/** The additional information of a REJ, or undefined. */
 export function infoOf({ rejectInfoLength, additionalRejectInfo }: CmRej): Uint8Array | undefined {
   return rejectInfoLength > 0 ? additionalRejectInfo.slice(0, rejectInfoLength) : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * What is wrong with a REQ, before a listener sees it: the reason to reject it with, or what its
- * listener is told (Linux, drivers/infiniband/core/cm.c and cma.c).
+ * Checks a REQ before a listener gets it: returns the reason to reject it, or its contents for the
+ * listener (Linux, drivers/infiniband/core/cm.c and cma.c).
  */
 import {
   DEFAULT_PKEY,
@@ -12,7 +12,7 @@ import {
 } from '../../../core/spi/index.js';
 import { type CmaContents, cmaContentsOf } from './cma-contents.js';
 import { type CmTransport, transportOf } from '../common/transport.js';
-import { REJECT_REASON } from '../wire/reject-reason.js';
+import { REJECT_REASON } from '../wire/rej.js';
 import type { CmReq } from '../wire/req.js';
 
 export interface ReqRejection {
@@ -21,17 +21,17 @@ export interface ReqRejection {
 }
 
 export interface ReqContents extends CmaContents {
-  /** Undefined for one that no queue pair of the device has: no listener takes it. */
+  /** Undefined if no queue pair of the device has that transport; then no listener takes it. */
   readonly transport: CmTransport | undefined;
   readonly localGidIndex: number;
 }
 
-/** Contents of a REQ that its listener takes. */
+/** Contents of a REQ that a listener may take. */
 export interface TakenContents extends ReqContents {
   readonly transport: CmTransport;
 }
 
-/** @param source the address that the REQ came from: its connection is to be with no other */
+/** @param source the address that the REQ came from; it must name the same one */
 export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents | ReqRejection {
   const localGidIndex = device.gids.findIndex((gid) => gidEquals(gid, req.primaryRemoteGid));
   if (localGidIndex < 0 || !gidEquals(req.primaryLocalGid, source)) {
@@ -42,7 +42,7 @@ export function checkReq(req: CmReq, source: Gid, device: Device): ReqContents |
   return checkPath(req, device) ?? contentsOf(req, transportFor(req, device), localGidIndex);
 }
 
-/** The reason that Linux gives for a transport which is not the listener's: rdma_cm refuses it. */
+/** The reject reason for a transport that the listener does not take, as in Linux. */
 export function wrongTransportReason({ serviceId }: CmReq): number {
   const { CONSUMER_REJECT, INVALID_TRANSPORT_SERVICE_TYPE } = REJECT_REASON;
   return isPortServiceId(serviceId) ? CONSUMER_REJECT : INVALID_TRANSPORT_SERVICE_TYPE;
@@ -52,7 +52,7 @@ export function isRejection(checked: ReqContents | ReqRejection): checked is Req
   return 'reason' in checked;
 }
 
-/** @param wanted what the listener takes; without one, any that the device has */
+/** @param wanted the transport of the listener; by default any that the device has */
 export function isTaken(
   contents: ReqContents,
   wanted = contents.transport,
@@ -66,7 +66,7 @@ function checkPath(req: CmReq, device: Device): ReqRejection | undefined {
   if (req.localQpn < 2 || (req.partitionKey & 0x7fff) !== (DEFAULT_PKEY & 0x7fff)) {
     return { reason: REJECT_REASON.UNSUPPORTED_REQUEST };
   }
-  // Both sides cut messages by the MTU of REQ: what we cannot take, we cannot shorten either.
+  // Both sides split messages by the MTU in REQ. We cannot lower it, so a larger one is rejected.
   if (mtuBytes === 0 || mtuBytes > activeMtuBytes) {
     const code = PATH_MTU_BYTES.indexOf(activeMtuBytes);
     return { reason: REJECT_REASON.INVALID_PATH_MTU, info: Uint8Array.of(code << 4) };

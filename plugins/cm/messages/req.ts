@@ -1,6 +1,4 @@
-/**
- * Our REQ. The fields that RoCE does not use are as Linux has them.
- */
+/** Builds a REQ. Fields that RoCE does not use have the values of Linux. */
 import {
   type CmConnectOptions,
   CmPrivateData,

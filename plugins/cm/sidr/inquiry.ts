@@ -1,4 +1,4 @@
-/** A peer's question for the queue pair of a datagram service, as its listener sees it. */
+/** A peer's request for the queue pair of a datagram service, as its listener gets it. */
 import {
   type CmResolveAcceptOptions,
   type CmResolveRejectOptions,
@@ -15,8 +15,7 @@ import { type Actions, type Machine, TableRunner } from '../common/table-runner.
 import { ASKED_TABLE, type SidrAction, type SidrInput, type SidrState } from './states.js';
 import { SIDR_ANSWERED_US, SIDR_UNANSWERED_US } from '../common/timing.js';
 import { NO_DATA } from '../wire/cm-codec.js';
-import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
-import type { CmSidrReq } from '../wire/sidr-req.js';
+import { type CmSidrRep, type CmSidrReq, SIDR_STATUS } from '../wire/sidr.js';
 
 export interface SidrInquiryInit {
   readonly req: CmSidrReq;
@@ -24,9 +23,9 @@ export interface SidrInquiryInit {
   readonly transactionId: TransactionId;
   readonly path: CmPath;
   readonly localGid: Gid;
-  /** It no longer waits for the consumer. */
+  /** Called when the request no longer waits for the consumer. */
   readonly onSettled: () => void;
-  /** Nothing of it is held any more. */
+  /** Called when the request can be forgotten. */
   readonly onIdle: () => void;
 }
 
@@ -116,7 +115,7 @@ export class SidrInquiry implements CmResolveRequest, Machine<SidrState, SidrInp
   private static readonly RUNNER = new TableRunner(ASKED_TABLE, SidrInquiry.ACTIONS);
 }
 
-/** An answer to a question; the service id is echoed. */
+/** Builds the answer to a request; it repeats the service id. */
 export function sidrRepOf(
   { requestId, serviceId }: CmSidrReq,
   answer: Pick<CmSidrRep, 'status'> & Partial<CmSidrRep>,

@@ -1,4 +1,4 @@
-/** Asking for the queue pair of a datagram service: SIDR_REQ, and the wait for SIDR_REP. */
+/** Resolves a datagram service to a queue pair: sends SIDR_REQ and waits for SIDR_REP. */
 import {
   CmPrivateData,
   type CmResolution,
@@ -20,14 +20,13 @@ import { ASKING_TABLE, type SidrAction, type SidrInput, type SidrState } from '.
 import { REQ_RETRIES } from '../common/timing.js';
 import { NO_DATA } from '../wire/cm-codec.js';
 import { joinCmaPrivateData } from '../wire/cma-header.js';
-import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
-import { type CmSidrReq, sidrReqCodec } from '../wire/sidr-req.js';
+import { type CmSidrRep, type CmSidrReq, SIDR_STATUS, sidrReqCodec } from '../wire/sidr.js';
 
 /** Status of a result without an answer. */
 const NO_ANSWER = -1;
 const SIDR_REQ_PRIVATE_DATA_BYTES = sidrReqCodec.layout.privateData.length;
 
-/** What a resolution needs besides the services of a connection. */
+/** Services that a resolution needs. */
 export interface SidrAskingServices extends Pick<
   ConnectionServices,
   'clock' | 'timers' | 'newTransactionId' | 'send' | 'defer'
@@ -63,7 +62,7 @@ export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, 
     if (this.state !== 'IDLE') this.dispatch('cancel');
   }
 
-  /** False for an answer that is not from the peer asked, or that is to another question. */
+  /** False if the answer comes from another peer, or is to another request. */
   receive(rep: CmSidrRep, source: Gid): boolean {
     if (!gidEquals(source, this.path.gid)) return false;
     const { serviceId } = this.req;
@@ -78,7 +77,7 @@ export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, 
     return true;
   }
 
-  /** The network says that the peer does not answer. */
+  /** Takes an ICMP hint that the peer is unreachable. */
   onHint(what: string): void {
     const nowUs = this.services.clock.now();
     const { hints } = this.wait;
@@ -150,12 +149,12 @@ export class SidrResolution implements CmResolution, Waiter, Machine<SidrState, 
   private static readonly RUNNER = new TableRunner(ASKING_TABLE, SidrResolution.ACTIONS);
 }
 
-/** 0 and 1 are for management. */
+/** Queue pairs 0 and 1 are for management. */
 const FIRST_QPN = 2;
 
 const NOTHING = { status: NO_ANSWER, qpn: 0, qkey: 0, privateData: NO_DATA } as const;
 
-/** What identifies a question of ours. */
+/** The fields that identify one of our requests. */
 export interface SidrIdentity {
   readonly requestId: number;
   readonly localGid: Gid;

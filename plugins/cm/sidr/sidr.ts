@@ -1,6 +1,6 @@
 /**
- * Service id resolution of a device: the questions that it asks, and those that it is asked
- * (IBTA 12.11). Repeated questions are known by their id, service and sender.
+ * Service id resolution of a device: the requests that it sends, and those that it answers
+ * (IBTA 12.11). Id, service and sender identify a repeated request.
  */
 import {
   type CmResolution,
@@ -15,12 +15,11 @@ import type { CmCounters } from '../common/cm-counters.js';
 import { cmaContentsOf } from '../messages/cma-contents.js';
 import type { CmPath, ConnectionServices } from '../connection/connection.js';
 import type { Listeners } from '../admission/listeners.js';
-import type { Origin } from '../common/origin.js';
-import { Places } from '../admission/half-open-limit.js';
+import type { Origin } from '../common/transaction-id.js';
+import { HalfOpenLimit } from '../admission/half-open-limit.js';
 import { SidrInquiry, type SidrInquiryInit, sidrRepOf } from './inquiry.js';
 import { type SidrIdentity, sidrReqOf, SidrResolution } from './resolution.js';
-import { type CmSidrRep, SIDR_STATUS } from '../wire/sidr-rep.js';
-import type { CmSidrReq } from '../wire/sidr-req.js';
+import { type CmSidrRep, type CmSidrReq, SIDR_STATUS } from '../wire/sidr.js';
 
 export interface SidrInit {
   readonly services: ConnectionServices;
@@ -28,20 +27,19 @@ export interface SidrInit {
   readonly listeners: Listeners;
   readonly counters: CmCounters;
   readonly admission: Admission;
-  /** Questions that may wait for their consumers, and answers that are kept, each. */
+  /** The most requests that wait for their consumers, and the most remembered answers. */
   readonly limit: number;
 }
 
 export class Sidr {
   private readonly resolutions = new Map<number, SidrResolution>();
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   private readonly inquiries = new Map<string, SidrInquiry>();
-  /** Of what waits for consumers. */
-  private readonly waiting: Places;
+  private readonly unansweredLimit: HalfOpenLimit;
   private unanswered = 0;
 
   constructor(private readonly init: SidrInit) {
-    this.waiting = new Places(init.limit, init.counters, init.services.clock);
+    this.unansweredLimit = new HalfOpenLimit(init.limit, init.counters, init.services.clock);
   }
 
   get isEmpty(): boolean {
@@ -88,10 +86,10 @@ export class Sidr {
       this.refuse(req, origin, SIDR_STATUS.REJECTED_BY_PROVIDER);
     } else if (!listener || !onResolve) {
       this.refuse(req, origin, SIDR_STATUS.SERVICE_ID_NOT_SUPPORTED);
-    } else if (this.waiting.takeFor(listener, origin.source.gid)) {
+    } else if (this.unansweredLimit.takeFor(listener, origin.source.gid)) {
       const { gid } = origin.source;
       const onSettled = (): void => {
-        this.waiting.giveBack(gid);
+        this.unansweredLimit.giveBack(gid);
         listener.backlog.giveBack(gid);
       };
       const inquiry = this.admit(req, origin, { contents, localGid, onSettled });
@@ -101,14 +99,14 @@ export class Sidr {
     }
   }
 
-  /** The network says that a peer does not answer: of questions to it, not of answers. */
+  /** Takes an ICMP hint that a peer is unreachable. It concerns requests to it, not answers. */
   onHint(gid: Gid, what: string): void {
     for (const resolution of [...this.resolutions.values()]) {
       if (gidEquals(resolution.remoteGid, gid)) resolution.onHint(what);
     }
   }
 
-  /** Answers what waits, and forgets everything. */
+  /** Answers pending requests and forgets everything. */
   close(): void {
     for (const item of this.all()) item.dispatch('close');
   }
@@ -142,7 +140,7 @@ export class Sidr {
     return inquiry;
   }
 
-  /** Answers are kept to be had again, but not without limit: the oldest go. */
+  /** Drops the oldest answers above the limit. */
   private limitAnswers(): void {
     const { limit } = this.init;
     if (this.inquiries.size - this.unanswered <= limit) return;

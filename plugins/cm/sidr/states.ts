@@ -2,17 +2,16 @@
  * Service id resolution for datagrams (SIDR, IBTA 12.11) as tables, like connection/states.ts:
  * `asking` is the side that wants a queue pair number, `asked` the one that has the service.
  *
- * Where we choose: an answer is kept for a while, so that the repetition of a request whose
- * SIDR_REP was lost gets the same answer without the consumer being asked again. Nothing is
- * repeated by timer on the asked side. A request that the consumer leaves
- * unanswered ends when its sender must have given up.
+ * Where IBTA leaves the choice: the asked side remembers an answer for a while and repeats it if
+ * the request comes again, without asking the consumer again. It repeats nothing by timer. A
+ * request that the consumer never answers ends when its sender must have given up.
  */
 import { row, type StateTable } from '../common/table-runner.js';
 
 export type SidrState = 'IDLE' | 'SIDR_REQ_SENT' | 'SIDR_REQ_RCVD' | 'SIDR_REP_SENT';
 
 export type SidrInput =
-  // from the peer; a SIDR_REQ here repeats the one that made the request
+  // from the peer; SIDR_REQ is a copy of the one that created the request
   | 'SIDR_REQ'
   | 'SIDR_REP'
   // from the consumer
@@ -22,18 +21,18 @@ export type SidrInput =
   | 'reject'
   /** The module closes. */
   | 'close'
-  // from here
-  /** The wait for an answer is over: with, and without, retries left. */
+  // from this side
+  /** The wait for an answer has ended: with, and without, retries left. */
   | 'retry'
   | 'exhausted'
   /** The consumer's time limit. */
   | 'deadline'
-  /** The network says that the peer's address does not answer; and has said so often enough. */
+  /** An ICMP hint that the peer is unreachable; and enough of them to believe it. */
   | 'hint'
   | 'unreachable'
-  /** The wait that a hint has cut short is over. */
+  /** The wait that a hint shortened has ended. */
   | 'repeat'
-  /** No peer can still ask for this. */
+  /** No copy of the request can come any more. */
   | 'expired';
 
 export type SidrAction =
@@ -44,7 +43,7 @@ export type SidrAction =
   | 'hastenRepeat'
   | 'resumeWait'
   | 'startDeadline'
-  /** Asked: starts, or starts anew, the time after which the request is forgotten. */
+  /** Asked: starts or restarts the time after which the request is forgotten. */
   | 'startLife'
   | 'stopTimers'
   | 'reportAnswer'
@@ -72,7 +71,7 @@ export const ASKING_TABLE: SidrTable = {
 
 export const ASKED_TABLE: SidrTable = {
   SIDR_REQ_RCVD: {
-    // The consumer is still thinking: its answer will be the answer to this one as well.
+    // The consumer has not answered yet; its answer will serve this copy, too.
     SIDR_REQ: row('SIDR_REQ_RCVD', 'startLife'),
     accept: row('SIDR_REP_SENT', 'sendRep', 'startLife'),
     reject: row('SIDR_REP_SENT', 'sendRep', 'startLife'),

@@ -1,9 +1,10 @@
 /**
- * rdma_cm's private header: the first 36 bytes of the private data of REQ and SIDR_REQ (IBTA annex
- * A11). The consumer has what remains.
+ * rdma_cm's conventions: service ids by port, and a private header in the first 36 bytes of the
+ * private data of REQ and SIDR_REQ (IBTA annex A11). The rest belongs to the consumer.
  */
 import { type Gid, isIpv4Gid } from '../../../core/spi/wire/address.js';
 import { bytes, type MessageOf, uint, wireCodec } from './field-table.js';
+import { isPortServiceId } from '../../../core/spi/modules/cm.js';
 
 export const CMA_HEADER_LENGTH = 36;
 
@@ -19,7 +20,7 @@ export const cmaHeaderCodec = wireCodec('CMA header', CMA_HEADER_LENGTH, {
 });
 export type CmaHeader = MessageOf<typeof cmaHeaderCodec>;
 
-/** A GID as this header has it: an IPv4 address in the last 4 bytes after twelve zeros. */
+/** A GID in the form of this header: an IPv4 address follows twelve zeros. */
 export function cmaAddressOfGid(gid: Gid): Uint8Array {
   const address = gid.slice();
   if (isIpv4Gid(gid)) address.fill(0, 10, 12);
@@ -35,7 +36,7 @@ export function gidOfCmaAddress(address: Uint8Array, ipVersion: number): Gid | u
 }
 
 /**
- * Header and consumer data, to be the private data of a REQ or SIDR_REQ.
+ * Joins header and consumer data to the private data of a REQ or SIDR_REQ.
  * @param limitBytes for the consumer: `CmPrivateData.REQ` or `.SIDR_REQ` of the SPI
  * @throws RangeError naming length and limit
  */
@@ -55,10 +56,16 @@ export function joinCmaPrivateData(
   return joined;
 }
 
-/** Undefined when the private data is too short to hold the header. */
+/** Undefined if the private data is too short for the header. */
 export function splitCmaPrivateData(
   privateData: Uint8Array,
 ): { readonly header: CmaHeader; readonly consumerData: Uint8Array } | undefined {
   const header = cmaHeaderCodec.parse(privateData.subarray(0, CMA_HEADER_LENGTH));
   return header && { header, consumerData: privateData.slice(CMA_HEADER_LENGTH) };
+}
+
+/** A readable name: `port 7000 (service id 0x1061b58)`. */
+export function serviceName(serviceId: bigint): string {
+  const name = `service id 0x${serviceId.toString(16)}`;
+  return isPortServiceId(serviceId) ? `port ${serviceId & 0xffffn} (${name})` : name;
 }

@@ -1,5 +1,5 @@
-/** DREQ, request for communication release (IBTA 12.6.10). */
-import { COMM_IDS, cmCodec } from './cm-codec.js';
+/** DREQ, request for communication release, its reply DREP, and RTU (IBTA 12.6.9 to 12.6.11). */
+import { cmCodec, COMM_IDS } from './cm-codec.js';
 import { type MessageOf, padded, uint } from './field-table.js';
 
 export const dreqCodec = cmCodec('DREQ', {
@@ -10,3 +10,13 @@ export const dreqCodec = cmCodec('DREQ', {
   privateData: padded(12, 220),
 });
 export type CmDreq = MessageOf<typeof dreqCodec>;
+
+/** The ids of the connection, and nothing else. */
+const IDS_ONLY = {
+  ...COMM_IDS,
+  /** 224 bytes. */
+  privateData: padded(8, 224),
+} as const;
+
+export const rtuCodec = cmCodec('RTU', IDS_ONLY);
+export const drepCodec = cmCodec('DREP', IDS_ONLY);

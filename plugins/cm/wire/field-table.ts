@@ -1,9 +1,9 @@
 /**
- * Messages as tables. A message format is an object whose keys are those of the message and whose
- * values say where each field is; `parse`, `emit` and the type of the message follow the table.
+ * Message formats as tables. A format is an object with a key for each field of the message, whose
+ * value says where the field is. `parse`, `emit` and the message's type follow from the table.
  * Bits count from the most significant one, as in the specification: byte 43 bit 5 is 0x04.
  *
- * What the table does not name is reserved: zero when emitted, ignored when parsed.
+ * Bits that the table does not name are reserved: zero when emitted, ignored when parsed.
  */
 import {
   BYTES,
@@ -14,11 +14,11 @@ import {
   outOfRange,
 } from '../../../core/spi/checks/index.js';
 
-/** Unsigned integer of 1 to 32 bits. More than one part: the most significant bits come first. */
+/** Unsigned integer of 1 to 32 bits. If it has several parts, the most significant comes first. */
 export interface UintField {
   readonly kind: 'uint';
   readonly parts: readonly BitRange[];
-  /** Largest value allowed; what the width allows unless the specification allows less. */
+  /** The largest value; by default the largest that fits the width. */
   readonly max: number;
 }
 
@@ -47,7 +47,7 @@ export type FieldValue = number | bigint | Uint8Array;
 type Field = UintField | Uint64Field | BytesField;
 type ValueOf<F> = F extends UintField ? number : F extends Uint64Field ? bigint : Uint8Array;
 
-/** Where each field of a message is; what is said of a row holds for the field. */
+/** Position of each field of a message. The comment on a row describes the field. */
 export type Layout = Readonly<Record<string, Field>>;
 
 /** A message with the fields of a table. */
@@ -112,7 +112,7 @@ export function wireCodec<L extends Layout>(
         if (field.kind === 'uint' && (value as number) > field.max) return undefined;
         message[key] = value;
       }
-      // It has a value for each row, of its kind.
+      // The loop above has set a value of the right type for each row.
       return message as MessageIn<L>;
     },
     emit(message, data = new Uint8Array(lengthBytes)) {
@@ -139,7 +139,7 @@ function read(data: Uint8Array, field: Field): FieldValue {
   }
 }
 
-/** The buffer is zero before. */
+/** Writes a field into a buffer of zeros. */
 function write(data: Uint8Array, field: Field, value: FieldValue): void {
   switch (field.kind) {
     case 'uint': {

@@ -1,6 +1,6 @@
 /** A CM message in its MAD: 24 bytes of header, 232 of message (IBTA 12.6, 13.4.3). */
 import { MAD_BYTES } from '../../../core/spi/modules/mad.js';
-import { aprCodec } from './apr.js';
+import { aprCodec, lapCodec } from './lap.js';
 import {
   CM_ATTRIBUTE,
   CM_CLASS,
@@ -8,17 +8,14 @@ import {
   CM_MESSAGE_LENGTH,
   CM_METHOD_SEND,
   type CmMessageName,
-} from './attribute-id.js';
-import { dreqCodec } from './dreq.js';
+} from './cm-codec.js';
+import { drepCodec, dreqCodec, rtuCodec } from './dreq.js';
 import { type Layout, type MessageOf, uint, wireCodec, type WireCodec } from './field-table.js';
-import { lapCodec } from './lap.js';
 import { mraCodec } from './mra.js';
 import { rejCodec } from './rej.js';
 import { repCodec } from './rep.js';
 import { reqCodec } from './req.js';
-import { drepCodec, rtuCodec } from './rtu.js';
-import { sidrRepCodec } from './sidr-rep.js';
-import { sidrReqCodec } from './sidr-req.js';
+import { sidrRepCodec, sidrReqCodec } from './sidr.js';
 
 /** The codec of each message, by its name. */
 export const CM_CODECS = {
@@ -47,7 +44,7 @@ const madHeaderCodec = wireCodec('MAD header', MAD_HEADER_LENGTH, {
   managementClass: uint(1, 0, 8),
   classVersion: uint(2, 0, 8),
   method: uint(3, 0, 8),
-  /** Upper 32 bits of the transaction id: whose agent asked. */
+  /** Upper 32 bits of the transaction id: the requesting agent. */
   transactionIdHi: uint(8, 0, 32),
   transactionIdLo: uint(12, 0, 32),
   attributeId: uint(16, 0, 16),
@@ -56,7 +53,7 @@ const madHeaderCodec = wireCodec('MAD header', MAD_HEADER_LENGTH, {
 });
 type MadHeader = MessageOf<typeof madHeaderCodec>;
 
-/** A CM message, and what of its MAD header is not the same in all of them. */
+/** A CM message, and the fields of its MAD header that vary. */
 export interface CmMad extends Pick<
   MadHeader,
   'transactionIdHi' | 'transactionIdLo' | 'attributeModifier'
@@ -68,7 +65,7 @@ const NAME_OF_ATTRIBUTE = new Map<number, CmMessageName>(
   Object.entries(CM_ATTRIBUTE).map(([name, id]) => [id, name as CmMessageName]),
 );
 
-/** Undefined for anything that is not a well-formed CM message of class version 2: drop it. */
+/** Undefined unless it is a well-formed CM message of class version 2; the caller drops it. */
 export function parseCmMad(mad: Uint8Array): CmMad | undefined {
   if (mad.length !== MAD_BYTES) return undefined;
   const header = madHeaderCodec.parse(mad.subarray(0, MAD_HEADER_LENGTH));
@@ -93,7 +90,7 @@ function isCmHeader(header: MadHeader): boolean {
 }
 
 /**
- * The whole MAD, ready for QP1.
+ * Writes the whole MAD for QP1.
  * @param mad 256 bytes to write; a new array when left out
  * @throws RangeError naming field, value and limit
  */

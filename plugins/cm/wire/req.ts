@@ -1,4 +1,4 @@
-/** REQ, request for communication (IBTA 12.6.5). "Local" and "remote" are the sender's words. */
+/** REQ, request for communication (IBTA 12.6.5). "Local" means the sender's. */
 import { cmCodec } from './cm-codec.js';
 import { bytes, type MessageOf, padded, uint, uint64 } from './field-table.js';
 
@@ -6,10 +6,10 @@ import { bytes, type MessageOf, padded, uint, uint64 } from './field-table.js';
 export const TRANSPORT_SERVICE = { rc: 0, uc: 1, rd: 2, extended: 3 } as const;
 export const EXTENDED_TRANSPORT = { none: 0, xrc: 1 } as const;
 
-/** What RoCE has in place of LIDs. */
+/** The value of LID fields on RoCE, which has no LIDs. */
 export const ROCE_LID = 0xffff;
 
-/** The alternate fields of a REQ without alternate path, to spread into it. */
+/** Alternate path fields of a REQ without one, to spread into it. */
 export const NO_ALTERNATE_PATH = {
   alternateLocalLid: 0,
   alternateRemoteLid: 0,

@@ -15,7 +15,7 @@ import {
   TX_SEGMENT,
 } from '../../../core/spi/index.js';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
-import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
+import { REJECT_REASON } from '../../../plugins/cm/wire/rej.js';
 import { type CmReq, NO_ALTERNATE_PATH, ROCE_LID } from '../../../plugins/cm/wire/req.js';
 import { BTH_LENGTH, writeBth } from '../../../core/spi/wire/bth.js';
 import { DETH_LENGTH, writeDeth } from '../../../providers/hca/wire/extended-headers.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type CmEvent, gidFromIp, QpState } from '../../../core/spi/index.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
-import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
+import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/cm-codec.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { CmPair, PARAMETERS, SERVICE, messageName, typesOf } from '../../support/cm-pair.js';
 import { FakeNode } from '../../support/fake-node.js';

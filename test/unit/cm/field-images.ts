@@ -2,7 +2,7 @@
  * For each field of each CM message the bytes of the message when that field alone is all ones:
  * offset and hex, written out by hand from the tables of IBTA 12.6 to 12.11.
  */
-import type { CmMessageName } from '../../../plugins/cm/wire/attribute-id.js';
+import type { CmMessageName } from '../../../plugins/cm/wire/cm-codec.js';
 
 type Images = Readonly<Record<string, readonly (number | string)[]>>;
 

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import type { NetworkReport } from '../../../core/spi/index.js';
-import { HINTS_SPAN_US, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
+import { HINTS_SPAN_US, REQUESTS_PER_PEER } from '../../../plugins/cm/common/timing.js';
 import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 import { SidrPair, withQpn } from '../../support/sidr-pair.js';
 
@@ -46,7 +46,10 @@ describe('CM: hints of the network', () => {
     await pair.world.runFor(SECOND_US);
     const [end] = events;
     assert.ok(end?.type === 'unreachable');
-    assert.match(end.detail, /^ICMP port unreachable: said of [34] messages in 1\.\d s, and no/);
+    assert.match(
+      end.detail,
+      /^ICMP port unreachable: reported for [34] messages in 1\.\d s, without/,
+    );
     const requests = pair.messages.filter((name) => name === 'REQ').length;
     assert.ok(requests >= 3 && requests <= 4, `${requests} REQs`);
     assert.ok(pair.a.cm.isIdle);
@@ -108,7 +111,7 @@ describe('CM: hints of the network', () => {
     await pair.world.runFor(2 * SECOND_US);
     const [end] = events;
     assert.ok(end?.type === 'unreachable');
-    assert.match(end.detail, /^refused by our system \(ENETUNREACH\): said of \d messages/);
+    assert.match(end.detail, /^refused by our system \(ENETUNREACH\): reported for \d messages/);
   });
 
   it('a path MTU is nothing that ends a connect', async () => {
@@ -123,7 +126,7 @@ describe('CM: hints of the network', () => {
   it('ends those too that wait for their turn to ask the same peer', async () => {
     const pair = new CmPair();
     nothingListens(pair, pair.a, pair.b);
-    const sides = Array.from({ length: 3 * TURNS_PER_PEER }, () => pair.connect());
+    const sides = Array.from({ length: 3 * REQUESTS_PER_PEER }, () => pair.connect());
     await pair.world.runFor(2 * SECOND_US);
     for (const { events } of sides) assert.deepEqual(typesOf(events), ['unreachable']);
     assert.ok(pair.a.cm.isIdle);

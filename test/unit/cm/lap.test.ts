@@ -1,8 +1,7 @@
 /** Alternate paths: asked for, and refused; a RoCE port has none. */
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
-import { AP_STATUS } from '../../../plugins/cm/wire/apr.js';
-import type { CmLap } from '../../../plugins/cm/wire/lap.js';
+import { AP_STATUS, type CmLap } from '../../../plugins/cm/wire/lap.js';
 import { CmPair } from '../../support/cm-pair.js';
 
 const lapOf = (ids: Pick<CmLap, 'localCommId' | 'remoteCommId' | 'remoteQpn'>): CmLap => ({

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 
 import fc from 'fast-check';
 
-import { CM_ATTRIBUTE, type CmMessageName } from '../../../plugins/cm/wire/attribute-id.js';
+import { CM_ATTRIBUTE, type CmMessageName } from '../../../plugins/cm/wire/cm-codec.js';
 import type {
   BytesField,
   FieldValue,

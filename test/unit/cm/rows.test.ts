@@ -14,9 +14,12 @@ import {
   transition,
 } from '../../../plugins/cm/connection/states.js';
 import type { Connection } from '../../../plugins/cm/connection/connection.js';
-import { HINTED_REPEAT_US, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
+import { HINTED_REPEAT_US, REQUESTS_PER_PEER } from '../../../plugins/cm/common/timing.js';
 import type { ConnectionTable } from '../../../plugins/cm/connection/table.js';
-import type { TurnTaker, Turns } from '../../../plugins/cm/connection/turns.js';
+import type {
+  LimitedRequest,
+  RequestLimiter,
+} from '../../../plugins/cm/connection/request-limiter.js';
 import { CmPair, type Side } from '../../support/cm-pair.js';
 import { LINES } from './row-lines.js';
 
@@ -35,8 +38,8 @@ class Scene {
   /** What comes of the request. */
   private requested: Connection | undefined;
   side: Side | undefined;
-  /** Others who have the turns. */
-  private readonly others: TurnTaker[] = [];
+  /** Other requests that use up the limit. */
+  private readonly others: LimitedRequest[] = [];
 
   constructor(readonly role: CmRole) {
     // What the node under test sends goes nowhere: nothing happens but what the test does.
@@ -55,23 +58,23 @@ class Scene {
     return this.side?.events ?? [];
   }
 
-  private get inside(): { readonly turns: Turns; readonly table: ConnectionTable } {
-    return this.node.cm as unknown as { turns: Turns; table: ConnectionTable };
+  private get inside(): { readonly limiter: RequestLimiter; readonly table: ConnectionTable } {
+    return this.node.cm as unknown as { limiter: RequestLimiter; table: ConnectionTable };
   }
 
-  private get turns(): Turns {
-    return this.inside.turns;
+  private get limiter(): RequestLimiter {
+    return this.inside.limiter;
   }
 
   takeTurns(): void {
-    const { pair, node, others, turns } = this;
+    const { pair, node, others, limiter } = this;
     const [remoteGid = NONE] = (node === pair.a ? pair.b : pair.a).device.gids;
-    for (let i = 0; i < TURNS_PER_PEER; i++) others.push({ remoteGid, onTurn: () => undefined });
-    for (const other of others) turns.enter(other);
+    for (let i = 0; i < REQUESTS_PER_PEER; i++) others.push({ remoteGid, onTurn: () => undefined });
+    for (const other of others) limiter.enter(other);
   }
 
   giveTurns(): void {
-    for (const other of this.others.splice(0)) this.turns.leave(other);
+    for (const other of this.others.splice(0)) this.limiter.leave(other);
   }
 
   async reach(state: CmState): Promise<void> {

@@ -75,6 +75,6 @@ describe('CM: runner of state tables', () => {
 
   it('refuses a table that asks for what is not there', () => {
     const make = (): unknown => new TableRunner(TABLE, { unlock: () => undefined });
-    assert.throws(make, /the table asks for swing/);
+    assert.throws(make, /names an unknown action: swing/);
   });
 });

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 
 import { gidFromIp } from '../../../core/spi/wire/address.js';
 import { isPortServiceId, PortSpace, serviceIdOf } from '../../../core/spi/modules/cm.js';
-import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
+import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/cm-codec.js';
 import * as cma from '../../../plugins/cm/wire/cma-header.js';
-import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/reject-reason.js';
-import { serviceName } from '../../../plugins/cm/wire/service-id.js';
-import * as time from '../../../plugins/cm/wire/time-codes.js';
+import { REJECT_REASON, rejectReasonName } from '../../../plugins/cm/wire/rej.js';
+import { serviceName } from '../../../plugins/cm/wire/cma-header.js';
+import * as time from '../../../plugins/cm/common/timing.js';
 
 describe('CM numbers', () => {
   it('attribute ids run from 0x10 to 0x1A', () => {

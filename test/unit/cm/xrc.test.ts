@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState, QpType, SpiError } from '../../../core/spi/index.js';
 import { EXTENDED_TRANSPORT, TRANSPORT_SERVICE } from '../../../plugins/cm/wire/req.js';
-import { REJECT_REASON } from '../../../plugins/cm/wire/reject-reason.js';
+import { REJECT_REASON } from '../../../plugins/cm/wire/rej.js';
 import { CmPair, SERVICE, type Side, typesOf } from '../../support/cm-pair.js';
 
 /** MAD header of 24 bytes in front of every CM message. */

@@ -12,7 +12,7 @@ import {
 import { CmRawPrivateData, serviceIdOf, PortSpace } from '../../../core/spi/index.js';
 import { repCodec } from '../../../plugins/cm/wire/rep.js';
 import { rejCodec } from '../../../plugins/cm/wire/rej.js';
-import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/attribute-id.js';
+import { CM_ATTRIBUTE } from '../../../plugins/cm/wire/cm-codec.js';
 import { reqCodec } from '../../../plugins/cm/wire/req.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 

@@ -74,7 +74,7 @@ describe('Datagram service: resolving', () => {
     const pair = await udPair();
     const begin = pair.fabric.clock.now();
     const nobody = resolve(pair, { address: '192.0.2.99' });
-    await assertRejects(pair, nobody, 'DAT_INVALID_ADDRESS', /ICMP .* said of 3 messages/);
+    await assertRejects(pair, nobody, 'DAT_INVALID_ADDRESS', /ICMP .* reported for 3 messages/);
     const waitedUs = pair.fabric.clock.now() - begin;
     assert.ok(waitedUs >= 1_000_000 && waitedUs < 5_000_000, `${waitedUs} us`);
     await pair.close();

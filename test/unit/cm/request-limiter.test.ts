@@ -1,14 +1,17 @@
 // Many requests to one peer: as many as it can answer are under way, the others wait.
 import assert from 'node:assert/strict';
-import { ATTEMPTS_OF_A_TURN, TURNS_PER_PEER } from '../../../plugins/cm/common/timing.js';
-import { Turns, type TurnTaker } from '../../../plugins/cm/connection/turns.js';
+import { ATTEMPTS_THAT_COUNT, REQUESTS_PER_PEER } from '../../../plugins/cm/common/timing.js';
+import {
+  RequestLimiter,
+  type LimitedRequest,
+} from '../../../plugins/cm/connection/request-limiter.js';
 import { CmPair, type Side, typesOf } from '../../support/cm-pair.js';
 
 const [HERE, THERE] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2)];
 
-describe('CM: turns', () => {
+describe('CM: request limiter', () => {
   const taken: string[] = [];
-  const taker = (name: string, remoteGid = HERE): TurnTaker => ({
+  const request = (name: string, remoteGid = HERE): LimitedRequest => ({
     remoteGid,
     onTurn: () => taken.push(name),
   });
@@ -16,43 +19,43 @@ describe('CM: turns', () => {
   beforeEach(() => taken.splice(0));
 
   it('are given in the order of asking, to each peer for itself', () => {
-    const turns = new Turns(2);
-    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => taker(name)) as [
-      TurnTaker,
-      TurnTaker,
-      TurnTaker,
-      TurnTaker,
+    const limiter = new RequestLimiter(2);
+    const [a, b, c, d] = ['a', 'b', 'c', 'd'].map((name) => request(name)) as [
+      LimitedRequest,
+      LimitedRequest,
+      LimitedRequest,
+      LimitedRequest,
     ];
-    for (const one of [a, b, c, d]) turns.enter(one);
-    turns.enter(taker('elsewhere', THERE));
+    for (const one of [a, b, c, d]) limiter.enter(one);
+    limiter.enter(request('elsewhere', THERE));
     assert.deepEqual(taken, ['a', 'b', 'elsewhere']);
-    turns.leave(c); // while it waits
-    turns.leave(b);
-    turns.leave(b);
+    limiter.leave(c); // while it waits
+    limiter.leave(b);
+    limiter.leave(b);
     assert.deepEqual(taken.slice(3), ['d']);
-    for (const one of [a, d]) turns.leave(one);
-    assert.ok(!turns.isIdle);
+    for (const one of [a, d]) limiter.leave(one);
+    assert.ok(!limiter.isIdle);
   });
 
   it('are over when nobody has one, and after close', () => {
-    const turns = new Turns(1);
-    const [a, b] = [taker('a'), taker('b')];
-    turns.enter(a);
-    turns.enter(b);
-    turns.close();
-    turns.leave(a);
+    const limiter = new RequestLimiter(1);
+    const [a, b] = [request('a'), request('b')];
+    limiter.enter(a);
+    limiter.enter(b);
+    limiter.close();
+    limiter.leave(a);
     assert.deepEqual(taken, ['a']);
-    turns.leave(b);
-    assert.ok(turns.isIdle);
+    limiter.leave(b);
+    assert.ok(limiter.isIdle);
   });
 
-  const COUNT = 10 * TURNS_PER_PEER;
+  const COUNT = 10 * REQUESTS_PER_PEER;
   const connectMany = (pair: CmPair, timeoutUs = Infinity): Side[] =>
     Array.from({ length: COUNT }, () => pair.connect({ timeoutUs }));
 
   it('so a peer that takes its time is asked once for each connection, and told once', async () => {
     const pair = new CmPair();
-    const [HANDLING_US, ROOM] = [3000, 2 * TURNS_PER_PEER];
+    const [HANDLING_US, ROOM] = [3000, 2 * REQUESTS_PER_PEER];
     let [freeAtUs, underWay, most] = [0, 0, 0];
     // One message after the other, and none that comes while too many wait.
     pair.network.fate = (parcel) => {
@@ -84,10 +87,10 @@ describe('CM: turns', () => {
     const asked = (): number =>
       new Set(pair.bodies('REQ').map(({ localCommId }) => localCommId)).size;
     await pair.world.runFor(1);
-    assert.equal(asked(), TURNS_PER_PEER);
+    assert.equal(asked(), REQUESTS_PER_PEER);
     await pair.world.runFor(3_500_000);
-    assert.equal(asked(), 2 * TURNS_PER_PEER);
-    assert.equal(ATTEMPTS_OF_A_TURN, 3);
+    assert.equal(asked(), 2 * REQUESTS_PER_PEER);
+    assert.equal(ATTEMPTS_THAT_COUNT, 3);
     await pair.world.run();
     for (const { events } of sides) assert.deepEqual(typesOf(events), ['unreachable']);
     assert.ok(pair.a.cm.isIdle);
@@ -112,7 +115,7 @@ describe('CM: turns', () => {
     const closed = pair.a.cm.close();
     await pair.world.run();
     await closed;
-    assert.equal(pair.bodies('REQ').length, TURNS_PER_PEER);
+    assert.equal(pair.bodies('REQ').length, REQUESTS_PER_PEER);
     assert.ok(pair.a.cm.isIdle);
   });
 });

@@ -1,6 +1,15 @@
-/** SIDR_REP, service id resolution response (IBTA 12.11.2). */
+/** SIDR_REQ and SIDR_REP: the QPN of a datagram service by its service id (IBTA 12.11). */
 import { cmCodec } from './cm-codec.js';
 import { type MessageOf, padded, scattered, uint, uint64 } from './field-table.js';
+
+export const sidrReqCodec = cmCodec('SIDR_REQ', {
+  requestId: uint(0, 0, 32),
+  partitionKey: uint(4, 0, 16),
+  serviceId: uint64(8),
+  /** 216 bytes; rdma_cm's header takes the first 36. */
+  privateData: padded(16, 216),
+});
+export type CmSidrReq = MessageOf<typeof sidrReqCodec>;
 
 export const SIDR_STATUS = {
   VALID_QPN: 0,
