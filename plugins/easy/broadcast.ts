@@ -13,8 +13,8 @@ export interface BroadcastOptions<R extends Reader = Reader> {
   /** Messages that wait for one reader: 1 to 1,000,000, default 100. */
   readonly maxWaiting?: number;
   /**
-   * What happens to a reader that so many wait for: `close` ends its connection (default), `drop`
-   * leaves the message out for it.
+   * The action when a reader has that many waiting messages: `close` ends its connection (default),
+   * `drop` skips the message for it.
    */
   readonly whenFull?: 'close' | 'drop';
   /** Hears of each message that a slow reader did not get. */

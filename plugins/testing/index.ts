@@ -1,9 +1,8 @@
 /**
- * The conformance suites (`dapl/testing`): what DAT consumers may expect of every provider, what
- * core may expect of every device, and the software HCA of every packet port, one behaviour a test.
- * An author calls `describeProvider`, `describeDevice` or `describePacketPort` from a test file of
- * mocha, or of another runner with global `describe` and `it`; or `runProvider` and its like, whose
- * results are a document (`reportOf`) and a table (`tableOf`).
+ * The conformance suites (`dapl/testing`) for providers, devices and packet ports, one behaviour a
+ * test. Call `describeProvider`, `describeDevice` or `describePacketPort` from a test file of
+ * mocha, or of another runner with global `describe` and `it`. Without one, call `runProvider`,
+ * `runDevice` or `runPacketPort`, and print the results by `reportOf` and `tableOf`.
  */
 import { devicePlan } from './device/plan.js';
 import type { DeviceFixture } from './device/fixture.js';
@@ -45,7 +44,7 @@ export type { BehaviourResult, RunOptions } from './suite/run-plan.js';
  * Registers the whole suite for a provider.
  * @param name of the provider, in the titles
  * @param fixture opens a fresh pair of adapters for each behaviour
- * @throws Error for a fixture that names a capability or a deviation which there is not
+ * @throws Error if the fixture names an unknown capability or deviation
  */
 export function describeProvider(name: string, fixture: ProviderFixture): void {
   const plan = planOf(fixture, behaviourGroups, PROVIDER_PAIRS);
@@ -53,8 +52,8 @@ export function describeProvider(name: string, fixture: ProviderFixture): void {
 }
 
 /**
- * Registers the suite of devices: docs/spi.md, seen from core. Every behaviour runs under the guard
- * of the contract (`strict` of `dapl/spi/decorators`).
+ * Registers the suite of devices: the parts of docs/spi.md that core relies on. Every behaviour
+ * runs with a check of the contract around the device (`strict` of `dapl/spi/decorators`).
  * @param fixture opens a fresh pair of devices for each behaviour
  * @throws Error as `describeProvider`
  */
@@ -63,18 +62,18 @@ export function describeDevice(name: string, fixture: DeviceFixture): void {
 }
 
 /**
- * Registers the suite of packet ports, which stand under the software HCA.
+ * Registers the suite of packet ports, the lower interface of the software HCA.
  * @param fixture opens a fresh pair of ports for each behaviour
- * @throws Error for a fixture that names a capability which there is not
+ * @throws Error if the fixture names an unknown capability
  */
 export function describePacketPort(name: string, fixture: PacketPortFixture): void {
   registerPlan(`${name} is a packet port`, portPlan(fixture));
 }
 
 /**
- * Runs the suite of `describeProvider`, or what a filter takes of it, without a test runner.
+ * Runs the suite of `describeProvider`, or the part that a filter selects, without a test runner.
  * @returns a result for each behaviour, in the order of the suite
- * @throws Error as `describeProvider`; what a behaviour throws is in its result
+ * @throws Error as `describeProvider`; an error of a behaviour goes into its result
  */
 export async function runProvider(
   fixture: ProviderFixture,
@@ -83,7 +82,7 @@ export async function runProvider(
   return runPlan(planOf(fixture, behaviourGroups, PROVIDER_PAIRS), options);
 }
 
-/** As `runProvider`, of `describeDevice`. @throws Error as `describeDevice` */
+/** As `runProvider`, for the suite of `describeDevice`. @throws Error as `describeDevice` */
 export async function runDevice(
   fixture: DeviceFixture,
   options: RunOptions = {},
@@ -91,7 +90,7 @@ export async function runDevice(
   return runPlan(devicePlan(fixture), options);
 }
 
-/** As `runProvider`, of `describePacketPort`. @throws Error as `describePacketPort` */
+/** As `runProvider`, for the suite of `describePacketPort`. @throws Error as that */
 export async function runPacketPort(
   fixture: PacketPortFixture,
   options: RunOptions = {},

@@ -1,4 +1,4 @@
-/** Completion queues: arming, room, and the end of it. */
+/** Completion queues: arming, capacity and overrun. */
 import assert from 'node:assert/strict';
 import { AsyncEventType, QpState } from 'dapl/spi';
 import type { End } from './end.js';
@@ -12,7 +12,7 @@ function message(a: End, b: End, solicited = false): void {
   a.send({ pieces: [piece], solicited });
 }
 
-/** The message has arrived; b is not read. */
+/** Waits until the message has arrived, without reading the completions of b. */
 async function arrived(world: World, a: End): Promise<void> {
   await world.completions(a, 1);
   await world.quiet();

@@ -1,4 +1,4 @@
-/** One end of a connection at the level of verbs: its objects, and the words of its rings. */
+/** One end of a connection at the level of verbs: its objects, and access to its rings. */
 import assert from 'node:assert/strict';
 import {
   Access,
@@ -25,16 +25,16 @@ const ALL = Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Acce
 
 export interface EndOptions {
   readonly type?: QpType;
-  /** Of each queue; default 64. */
+  /** Entries of each work queue; default 64. */
   readonly maxWr?: number;
   /** Entries of the completion queue; default 256. */
   readonly minEntries?: number;
   readonly access?: number;
-  /** It receives from a shared receive queue of so many entries. */
+  /** If given, the end receives from a shared receive queue with that many entries. */
   readonly sharedWr?: number;
 }
 
-/** A completion as words say it. */
+/** A completion, read from the words of its entry. */
 export interface Completion {
   readonly status: number;
   readonly opcode: number;
@@ -52,7 +52,7 @@ export interface Completion {
 export interface Piece {
   readonly offset: number;
   readonly length: number;
-  /** Default: that of the end's region. */
+  /** Default: the key of the end's region. */
   readonly lkey?: number;
 }
 
@@ -73,17 +73,17 @@ export interface Send {
   readonly to?: { readonly handle: number; readonly qpn: number; readonly qkey: number };
 }
 
-/** What BIND_MW says. */
+/** Arguments of BIND_MW. */
 export interface Bind {
   readonly window: number;
   readonly rkey: number;
-  /** Of the end's region. */
+  /** Offset in the end's region. */
   readonly offset: number;
   readonly length: number;
   readonly access: number;
 }
 
-/** What core notes in entries, for itself: all behaviours have it there. */
+/** Values of the words in which core keeps notes: a device must not change them. */
 export const NOTES = { send: 0xa5, receive: 0xdead_beef } as const;
 
 export const QKEY = 0x1234_5678;
@@ -99,7 +99,7 @@ export class End {
   readonly events: AsyncEventType[] = [];
   readonly cqEvents: AsyncEventType[] = [];
   notified = 0;
-  /** A call of this end is under way. */
+  /** True during a call of this end. */
   inCall = false;
   private readonly init: QueuePairInit;
 
@@ -145,7 +145,7 @@ export class End {
     this.region = this.pd.registerMemory(this.memory, access);
   }
 
-  /** One more queue pair on the same objects. */
+  /** Creates another queue pair on the same objects. */
   queuePair(more: Partial<QueuePairInit> = {}): QueuePair {
     return this.device.createQueuePair({ ...this.init, ...more });
   }
@@ -198,14 +198,14 @@ export class End {
     return this.region.iova + BigInt(offset);
   }
 
-  /** Bytes that differ from place to place and from seed to seed. */
+  /** Fills a range with bytes that depend on the offset and the seed. */
   fill(offset: number, length: number, seed: number): Uint8Array {
     const bytes = this.memory.subarray(offset, offset + length);
     for (let i = 0; i < length; i++) bytes[i] = (i * 31 + seed * 17 + (i >>> 8)) & 0xff;
     return bytes;
   }
 
-  /** Writes requests; one doorbell for all of them. */
+  /** Posts requests with one doorbell. */
   send(...requests: readonly Send[]): void {
     const { sendRing } = this.qp;
     for (const request of requests) {
@@ -224,7 +224,7 @@ export class End {
     this.call(() => this.qp.ringReceiveDoorbell());
   }
 
-  /** Receives of the shared receive queue, each in the slot of this number. */
+  /** Posts receives to the shared receive queue, each in the slot with this number. */
   receiveShared(...given: readonly (Piece & { readonly slot: number })[]): void {
     const { slots, submissions } = this.srq!.ring;
     for (const { slot, ...piece } of given) {
@@ -235,7 +235,7 @@ export class End {
     this.call(() => this.srq!.ringDoorbell());
   }
 
-  /** What has completed and was not taken before. */
+  /** Takes all new completions. */
   take(): Completion[] {
     const taken: Completion[] = [];
     for (;;) {
@@ -338,7 +338,7 @@ export class End {
   }
 }
 
-/** Gives both devices their turns until it is so. */
+/** Lets both devices work until the condition holds. */
 export async function until(
   world: { readonly patienceMs: number; settle(): Promise<void> },
   isSo: () => boolean,

@@ -1,9 +1,9 @@
-/** A request that fails, and what becomes of those around it. */
+/** Requests that fail, and the requests before and after them. */
 import assert from 'node:assert/strict';
 import { nameOf, QpState, WcOpcode, WcStatus, WrOpcode } from 'dapl/spi';
 import { deviceGroup } from './world.js';
 
-/** No verb has it. */
+/** An opcode that does not exist. */
 const NO_OPCODE = 0x7f;
 
 export const failing = deviceGroup('Failing', (claim) => {
@@ -58,7 +58,7 @@ export const failing = deviceGroup('Failing', (claim) => {
       taken.map(({ cookie }) => cookie),
       [1, 2, 3],
     );
-    // What a driver still has of those before is flushed when it refuses one.
+    // When a driver refuses a request, it flushes those that it still holds.
     const [, refused, flushed] = taken.map(({ status }) => nameOf(WcStatus, status));
     assert.deepEqual([refused, flushed], ['LOC_QP_OP_ERR', 'WR_FLUSH_ERR']);
   });

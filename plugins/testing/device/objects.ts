@@ -1,4 +1,4 @@
-/** Objects of a device: what they are made of, and in which order they go. */
+/** Objects of a device: their creation, and the order of their destruction. */
 import assert from 'node:assert/strict';
 import { Access } from 'dapl/spi';
 import { MEMORY_BYTES } from './end.js';

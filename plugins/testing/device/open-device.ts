@@ -1,11 +1,11 @@
-/** The device of a provider, open, for those who work at the level of verbs. */
+/** Opens the device of a provider, for tests at the level of verbs. */
 import { openIa } from 'dapl';
 import type { ConfiguredProvider, Device } from 'dapl/spi';
 import { decorate } from 'dapl/spi/decorators';
 
 export interface DeviceHolder {
   readonly device: Device;
-  /** Its modules end, too. */
+  /** Closes the device and its modules. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** The suite of devices: docs/spi.md as core relies on it. */
+/** The suite of devices: the parts of docs/spi.md that core relies on. */
 import { type PlannedBehaviour, planOf } from '../suite/plan.js';
 import { completing } from './completing.js';
 import { DEVICE_CAPABILITIES, type DeviceFixture } from './fixture.js';
@@ -24,7 +24,7 @@ export const DEVICE_GROUPS = [
   unreliable,
 ];
 
-/** @throws Error for a fixture that names a capability or a deviation which there is not */
+/** @throws Error if the fixture names an unknown capability or deviation */
 export function devicePlan(fixture: DeviceFixture): PlannedBehaviour[] {
   const openPair = async (): Promise<World> => openWorld(await fixture.openPair());
   return planOf({ ...fixture, openPair }, DEVICE_GROUPS, {

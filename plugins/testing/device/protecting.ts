@@ -1,10 +1,10 @@
-/** Memory opens to what its keys say, and to nothing else. */
+/** Access to memory is limited to what its keys allow. */
 import assert from 'node:assert/strict';
 import { Access, WrOpcode } from 'dapl/spi';
 import { type End, MEMORY_BYTES, type Send } from './end.js';
 import { deviceGroup, type World } from './world.js';
 
-/** The request fails, its queue pair with it, and the peer's memory is as it was. */
+/** Asserts that a request fails with its queue pair, and leaves the peer's memory unchanged. */
 async function refused(world: World, a: End, b: End, request: Send): Promise<void> {
   const before = b.memory.slice();
   a.fill(0, 64, 1);

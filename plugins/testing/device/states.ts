@@ -1,4 +1,4 @@
-/** States of queue pairs (IBTA 10.3.1), and what is fetched in which. */
+/** States of queue pairs (IBTA 10.3.1), and which requests each state processes. */
 import assert from 'node:assert/strict';
 import { QpState } from 'dapl/spi';
 import { deviceGroup } from './world.js';

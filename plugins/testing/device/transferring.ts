@@ -1,4 +1,4 @@
-/** What a reliable connection carries. */
+/** Transfers over a reliable connection. */
 import assert from 'node:assert/strict';
 import { RQE, SQE, WcOpcode, WrOpcode } from 'dapl/spi';
 import { NOTES } from './end.js';

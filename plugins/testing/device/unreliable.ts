@@ -1,4 +1,4 @@
-/** Unreliable connections and datagrams, where nothing gets lost on the way. */
+/** Unreliable connections and datagrams, without packet loss. */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import {
@@ -15,7 +15,7 @@ import {
 import { type End, QKEY } from './end.js';
 import { deviceGroup, type World } from './world.js';
 
-/** What stands for all members of a group (IBTA 10.5.1). */
+/** The queue pair number that addresses all members of a group (IBTA 10.5.1). */
 const GROUP_QPN = 0xffffff;
 
 function datagrams(world: World): { readonly a: End; readonly b: End } {

@@ -1,4 +1,4 @@
-/** Memory windows: keys that requests give and take back. */
+/** Memory windows: keys that requests grant and revoke. */
 import assert from 'node:assert/strict';
 import {
   Access,
@@ -16,7 +16,7 @@ const ACCESS = Access.LOCAL_WRITE | Access.MW_BIND;
 const piece = { offset: 0, length: 64 };
 const windowAt = { offset: 4096, length: 64 };
 
-/** b has a window of type 2, which is not bound yet. */
+/** Two ends; b has a window of type 2, not yet bound. */
 function windowed(world: World): { a: End; b: End; window: MemoryWindow } {
   const { a, b } = world.connected({ access: ACCESS });
   const window = b.device.createMemoryWindow!(b.pd, 2);
@@ -30,7 +30,7 @@ function bindOf(window: MemoryWindow, more: Partial<NonNullable<Send['bind']>> =
   return { opcode: WrOpcode.BIND_MW, bind: { ...bind, ...more } };
 }
 
-/** a writes into the window of b. */
+/** Lets a write into the window of b. */
 function write(a: End, b: End, rkey: number): void {
   const remote = { address: b.address(windowAt.offset), rkey };
   a.send({ opcode: WrOpcode.RDMA_WRITE, pieces: [piece], remote });

@@ -1,4 +1,4 @@
-/** The open pair of a behaviour: two devices under the guard of the contract. */
+/** The open pair of a behaviour: two devices, each with a check of the SPI contract around it. */
 import assert from 'node:assert/strict';
 import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { type ConfiguredProvider, type Device, nameOf, WcStatus } from 'dapl/spi';
@@ -9,10 +9,10 @@ import type { DeviceNeed, DevicePair } from './fixture.js';
 import { openDevice } from './open-device.js';
 import { PATIENCE_MS } from '../suite/patience.js';
 
-/** Turns of the event loop in which a device shows what it still has to say. */
+/** Turns of the event loop after which a device is taken to be idle. */
 const QUIET_TURNS = 20;
 
-/** A wait that takes longer leaves the processor to others. */
+/** Turns after which a wait starts to sleep, so that other processes can run. */
 const TURNS_BEFORE_REST = 50;
 
 export class World {
@@ -35,12 +35,12 @@ export class World {
     else await (++this.turns % TURNS_BEFORE_REST === 0 ? delay(1) : turn());
   }
 
-  /** Whatever is under way has happened. */
+  /** Waits until both devices are idle. */
   async quiet(): Promise<void> {
     for (let i = 0; i < QUIET_TURNS; i++) await this.settle();
   }
 
-  /** Two ends, brought to INIT. */
+  /** Two ends in INIT. */
   ends(options: EndOptions = {}): { readonly a: End; readonly b: End } {
     const [a, b] = [new End(this.active, options), new End(this.passive, options)];
     a.toInit();
@@ -48,7 +48,7 @@ export class World {
     return { a, b };
   }
 
-  /** Two ends, connected: both in RTS. */
+  /** Two connected ends, both in RTS. */
   connected(options: EndOptions = {}): { readonly a: End; readonly b: End } {
     const { a, b } = this.ends(options);
     for (const [end, peer] of [
@@ -61,7 +61,7 @@ export class World {
     return { a, b };
   }
 
-  /** As many completions of an end, and no more of it. */
+  /** Waits for exactly this number of completions. */
   async completions(end: End, count: number): Promise<Completion[]> {
     const taken: Completion[] = [];
     const look = (): boolean => taken.push(...end.take()) >= count;
@@ -70,7 +70,7 @@ export class World {
     return taken;
   }
 
-  /** Names of the statuses of so many completions. */
+  /** The same, as names of their statuses. */
   async statuses(end: End, count: number): Promise<string[]> {
     return (await this.completions(end, count)).map(({ status }) => nameOf(WcStatus, status));
   }

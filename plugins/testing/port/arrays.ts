@@ -1,7 +1,7 @@
 import { checkPort } from 'dapl/providers/hca';
 import { portGroup } from './bench-pair.js';
 
-/** The most that the parameter of the software HCA may be. */
+/** The upper limit of the software HCA's parameter. */
 const MAX_SGE = 255;
 
 export const arrays = portGroup('Arrays', (claim) => {

@@ -1,4 +1,4 @@
-/** A pair of ports with a path and memory between them, and the packets that the suite sends. */
+/** A pair of ports with a path and memory, and the packets that the suite sends. */
 import assert from 'node:assert/strict';
 import type { Gid, PacketPort, PacketPortHandlers } from 'dapl/spi';
 import { type BehaviourGroup, type Claim, group } from '../suite/behaviour.js';
@@ -15,9 +15,9 @@ export interface Bench extends PortPair {
 }
 
 export interface OpenBench extends Bench {
-  /** Resources that kept the process running before the ports were opened. */
+  /** Resources that already kept the process alive before the ports were opened. */
   readonly before: Resources;
-  /** Closes the ports and what is beside them, once. */
+  /** Closes the ports and their fixture, once. */
   close(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function gidOf(port: PacketPort, index = 0): Gid {
   return gid;
 }
 
-/** A packet of so many payload bytes from the region, padded as IBTA 9.2.6 says. */
+/** A packet with payload from the region, padded as in IBTA 9.2.6. */
 export function packet(bench: Bench, psn: number, bytes: number, headerBytes = 12): PacketSpec {
   const offset = (psn * 4099) % (bench.memory.length - 4096);
   const segments = bytes === 0 ? [] : [{ region: bench.region, offset, length: bytes }];

@@ -1,15 +1,15 @@
-/** What the author of a packet port supplies to run the suite of ports. */
+/** The interface that a packet port's author implements to run the suite of ports. */
 import type { PacketPort } from 'dapl/spi';
 
 export const FAMILIES = ['ipv4', 'ipv6'] as const;
 export type Family = (typeof FAMILIES)[number];
 
-/** What a port, or the fixture under it, can do. */
+/** Optional capabilities of a port or its fixture. */
 export const PORT_CAPABILITIES = [
   /** Pairs of addresses of this family. */
   'ipv4',
   'ipv6',
-  /** `PortPair.silentAddress`: the port hears that nothing listens there. */
+  /** `PortPair.silentAddress`: the port reports that nothing listens there. */
   'unreachable-ipv4',
   'unreachable-ipv6',
   /** `joinGroup`, and the ports reach each other by multicast. */
@@ -24,26 +24,26 @@ export const PORT_CAPABILITIES = [
 
 export type PortCapability = (typeof PORT_CAPABILITIES)[number];
 
-/** What a behaviour needs of a pair, of whichever family. */
+/** Capabilities that a behaviour may need, in either address family. */
 export type PortNeed = 'unreachable' | 'groups' | 'addresses' | 'process';
 
-/** Two ports that can reach each other; they may be one and the same. */
+/** Two ports that can reach each other; both may be the same port. */
 export interface PortPair {
   readonly a: PacketPort;
   readonly b: PacketPort;
-  /** Longest packets of the paths between them, in bytes, where `addPath` has to be told. */
+  /** The longest packet on the paths between them, in bytes, if `addPath` needs it. */
   readonly pathBytes?: number;
-  /** An address of the family where nothing listens, if the ports hear of that. */
+  /** An address of the family where nothing listens, if the ports report that. */
   readonly silentAddress?: string;
-  /** URL of a module that exports the fixture as `fixture`, and runs nothing by itself. */
+  /** URL of a module without side effects that exports the fixture as `fixture`. */
   readonly module?: string;
-  /** What there is to end beside the two ports. */
+  /** Closes anything beside the two ports. */
   close?(): Promise<void>;
 }
 
 export interface PacketPortFixture {
-  /** Behaviours that need another one are reported as not applicable. */
+  /** Behaviours that need other capabilities are reported as not applicable. */
   readonly capabilities: readonly PortCapability[];
-  /** A fresh pair for every behaviour. */
+  /** Opens a new pair for each behaviour. */
   openPair(family: Family): Promise<PortPair>;
 }

@@ -1,4 +1,4 @@
-/** Names what a packet port does against its contract, in whichever behaviour it does so. */
+/** Checks the contract of packet ports during every behaviour, and names violations. */
 import {
   GROUP_BIT,
   isIpv4Gid,
@@ -13,12 +13,12 @@ type Method = (...values: unknown[]) => unknown;
 
 /** Watches both ports of a pair. */
 export class PortGuard {
-  /** Rejects at the first breach, and when a handler of a behaviour throws. */
+  /** Rejects at the first violation, and if a handler of a behaviour throws. */
   readonly broken: Promise<never>;
   private readonly reject: (error: Error) => void;
-  /** The rejection of `broken`: further calls fail with it, so that the behaviour ends. */
+  /** The error of `broken`. Further calls throw it, too, so that the behaviour ends. */
   private failure: Error | undefined;
-  /** Calls in progress: no handler may start inside one, whichever port's it is. */
+  /** Calls in progress on either port: no handler may start inside one. */
   private readonly calls: string[] = [];
   private readonly closed = new Set<PacketPort>();
 
@@ -26,11 +26,11 @@ export class PortGuard {
     let rejectBroken: (error: Error) => void = () => undefined;
     this.broken = new Promise((_, reject) => (rejectBroken = reject));
     this.reject = rejectBroken;
-    // A behaviour may have ended already.
+    // The behaviour may have ended already, and then nobody handles the rejection.
     this.broken.catch(() => undefined);
   }
 
-  /** The port under watch; all members that it has are there, and no others. */
+  /** Wraps a port. The wrapper has exactly the members that the port has. */
   over(port: PacketPort): PacketPort {
     return new Proxy(port, {
       get: (_, name) => {

@@ -1,4 +1,4 @@
-/** Drives a PacketPort as the software HCA would, with objects instead of words. */
+/** Drives a PacketPort as the software HCA does, with objects instead of words. */
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Gid, gidFromWords, type PacketPort, PLACE, RX, TX, TX_SEGMENT } from 'dapl/spi';
@@ -17,7 +17,7 @@ export interface PacketSpec {
 }
 
 export interface ReceivedPacket {
-  /** BTH to pad. */
+  /** The packet from BTH to pad. */
   readonly bytes: Uint8Array;
   readonly flags: number;
   readonly localGidIndex: number;
@@ -53,8 +53,8 @@ export function describePackets(port: PacketPort, packets: readonly PacketSpec[]
 }
 
 /**
- * Sends all, as many at a time as the port's arrays hold, waiting when the port says so. The caller
- * must have called `watch` through here.
+ * Sends all packets, as many at a time as the port's arrays hold, and waits when the port is full.
+ * `watch` of this file must have been called before.
  */
 export async function sendAll(port: PacketPort, packets: readonly PacketSpec[]): Promise<void> {
   for (let first = 0; first < packets.length;) {
@@ -97,7 +97,7 @@ export function takeReceived(port: PacketPort): ReceivedPacket[] {
   return packets;
 }
 
-/** A whole packet, wherever its payload lies; its pad is zeros. */
+/** A packet in one piece, with a pad of zeros. */
 export function bytesOf(port: PacketPort, words: Uint32Array): Uint8Array {
   const [offset, length, body] = [words[RX.OFFSET]!, words[RX.LENGTH]!, words[RX.BODY]!];
   if (body === 0) return port.rxArena.slice(offset, offset + length);
@@ -109,7 +109,7 @@ export function bytesOf(port: PacketPort, words: Uint32Array): Uint8Array {
   return bytes;
 }
 
-/** Receives until there are `count` packets, or for as long as it takes to be sure of fewer. */
+/** Receives until `count` packets have arrived, or long enough to be sure that fewer do. */
 export async function receiveSome(
   port: PacketPort,
   count: number,
@@ -145,7 +145,7 @@ export function place(port: PacketPort, placements: readonly PlacementSpec[]): v
   port.place(placements.length);
 }
 
-/** Bytes that differ from place to place. */
+/** Bytes that depend on the offset and the seed. */
 export function pattern(bytes: number, seed = 1): Uint8Array {
   const result = new Uint8Array(bytes);
   let state = seed;

@@ -68,7 +68,7 @@ export const handlers = portGroup('Handlers', (claim) => {
   claim('tells again of what a call had no room for', async (bench) => {
     const { a, b } = bench;
     const count = b.rxPackets.length / RX.WORDS + 10;
-    // What carries so many more packets at once may lose some.
+    // A port that takes so many more packets at once may lose some.
     if (count > MANY_PACKETS) return;
     const received: number[] = [];
     let takes = false;
@@ -79,7 +79,7 @@ export const handlers = portGroup('Handlers', (claim) => {
       a,
       psns.map((psn) => packet(bench, psn, 8)),
     );
-    // Until all have come; sooner, nothing is left over.
+    // Until all have arrived; before that, nothing is left over.
     await delay(10);
     takes = true;
     take();
@@ -131,7 +131,7 @@ export const closing = portGroup('Closing', (claim) => {
     await Promise.all([closing, bench.b.close()]);
     assert.equal(calls, 1);
     assert.equal(bench.b.receive(), 0);
-    // A timer that the port left would call by then.
+    // A timer that the port left behind would fire by then.
     await delay(LATE_MS);
     assert.equal(calls, 1);
   });
@@ -155,11 +155,11 @@ export const closing = portGroup('Closing', (claim) => {
   });
 });
 
-/** A process with nothing left to do ends at once. */
+/** A process without pending work ends at once. */
 const ENDS_WITHIN_MS = Math.min(PATIENCE_MS, 3000);
 const STAYS_MS = 200;
 
-/** It has no file of its own: a package may be one bundle. */
+/** Inline, since a package may be one bundle and have no such file. */
 const PROGRAM = `
 const [, module, family, mode] = process.argv;
 const pair = await (await import(module)).fixture.openPair(family);
@@ -194,7 +194,7 @@ export const processes = portGroup('Process', (claim) => {
     claim(
       `a process of its own ${ends} with a port that is ${mode}`,
       async (bench) => {
-        // It has the same addresses.
+        // The other process uses the same addresses.
         await bench.close();
         const { exit, text } = await lifeOf(bench, mode, isHeld ? STAYS_MS : ENDS_WITHIN_MS);
         assert.equal(exit, isHeld ? undefined : 0, `the process, after so long; it said: ${text}`);
@@ -204,7 +204,7 @@ export const processes = portGroup('Process', (claim) => {
   }
 });
 
-/** The exit code of the process; undefined when it still runs so long after it was ready. */
+/** The exit code of the process; undefined if it still runs at that time after it was ready. */
 async function lifeOf(
   { a, module }: OpenBench,
   mode: string,

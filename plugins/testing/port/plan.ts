@@ -37,7 +37,7 @@ const PORT_PAIRS: PairKind<GuardedBench, PortCapability> = {
   closed: ({ before }) => assertNoMoreThan(before, 'after close'),
 };
 
-/** @throws Error for a fixture that names a capability which there is not */
+/** @throws Error if the fixture names an unknown capability */
 export function portPlan(fixture: PacketPortFixture): PlannedBehaviour[] {
   return FAMILIES.flatMap((family) => {
     const other = FAMILIES.find((each) => each !== family)!;

@@ -1,21 +1,21 @@
-/** Timers, sockets and other things of Node that keep the process running. */
+/** Timers, sockets and other resources of Node that keep the process alive. */
 import assert from 'node:assert/strict';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 
-/** Names of resources, one for each of them. */
+/** Names of resources, with repetitions. */
 export type Resources = readonly string[];
 
-/** A resource may end a few turns of the event loop after the call that ends it. */
+/** A resource may close a few turns of the event loop after the call that closes it. */
 const LOOKS = 25;
 const LOOK_MS = 20;
 
-/** Those that are there now. The test runner begins its own timer when a test has begun. */
+/** The present resources. Taken after a turn: the test runner starts its own timer late. */
 export async function presentResources(): Promise<Resources> {
   await setImmediate();
   return process.getActiveResourcesInfo();
 }
 
-/** Soon there are no others than before. */
+/** Asserts that soon no resources are left but those from before. */
 export async function assertNoMoreThan(before: Resources, when: string): Promise<void> {
   let more = moreThan(before);
   for (let look = 0; look < LOOKS && more.length > 0; look++) {

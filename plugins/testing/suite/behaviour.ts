@@ -1,10 +1,10 @@
-/** Behaviours as data: a name, what it needs, and a function of an open pair. */
+/** Behaviours as data: a name, the capabilities it needs, and a function of an open pair. */
 import type { Capability } from './capabilities.js';
 import type { CompliancePair } from './fixture.js';
 
-/** One behaviour; the pair is fresh, and closed afterwards. */
+/** One behaviour. It gets a new pair, which is closed afterwards. */
 export interface Behaviour<Pair = CompliancePair, Need extends string = Capability> {
-  /** As a reader would search it. */
+  /** In words that a reader would search for. */
   readonly name: string;
   readonly needs: readonly Need[];
   run(pair: Pair): Promise<void>;
@@ -15,7 +15,7 @@ export interface BehaviourGroup<Pair = CompliancePair, Need extends string = Cap
   readonly behaviours: readonly Behaviour<Pair, Need>[];
 }
 
-/** How a group states a behaviour. */
+/** Adds a behaviour to a group. */
 export type Claim<Pair = CompliancePair, Need extends string = Capability> = (
   name: string,
   run: (pair: Pair) => Promise<void> | void,

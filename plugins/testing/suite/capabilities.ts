@@ -1,32 +1,32 @@
-/** What a fixture, or the provider under it, can do beyond opening a pair of adapters. */
+/** Optional capabilities of a provider or its fixture. */
 export const CAPABILITIES = [
-  /** `CompliancePair.unreachableAddress`: an address where nobody is, and the network says so. */
+  /** `CompliancePair.unreachableAddress`: an unused address, which the network reports as such. */
   'unreachable',
-  /** `CompliancePair.cut`: the peers lose sight of each other. */
+  /** `CompliancePair.cut`: the fixture can cut the connection between the peers. */
   'cut',
-  /** `CompliancePair.addFault`: packets are lost, late, repeated or spoilt as a behaviour says. */
+  /** `CompliancePair.addFault`: a behaviour can drop, delay, repeat or corrupt packets. */
   'scripted-faults',
-  /** `CompliancePair.openPassiveAgain`: another adapter on a device that is open. */
+  /** `CompliancePair.openPassiveAgain`: another adapter on an open device. */
   'second-adapter',
-  /** An endpoint reaches a service point of its own adapter. */
+  /** An endpoint can reach a service point of its own adapter. */
   'loopback',
   /** RDMA reads: the adapter attribute `maxRdmaReadPerEpOut` is not 0. */
   'rdma-read',
-  /** The device has unreliable datagrams, the CM module resolves their services. */
+  /** The device has unreliable datagrams, and the CM module resolves their services. */
   'ud',
-  /** Endpoints for datagrams join groups, and those of both adapters are reached by them. */
+  /** Datagram endpoints can join groups, which reach both adapters. */
   'multicast',
   /**
-   * A request is still under way when the call that posted it returns, and until the event loop
-   * turns. Simulated and software devices can promise that; one of its own thread may be quicker.
+   * A request is still in flight when the call that posted it returns, and until the next turn of
+   * the event loop. Simulated and software devices guarantee that; hardware may be faster.
    */
   'latency',
   /**
-   * The peer learns whether the consumer refused it or the service was not there for it any more:
-   * with librdmacm all refusals of a request that has been handed over are the consumer's.
+   * A refused peer learns whether the consumer or a missing service refused it. With librdmacm,
+   * every refusal of a request that was handed over looks like the consumer's.
    */
   'refusal-reasons',
-  /** Connecting and listening by service ids of no port: librdmacm knows its ports only. */
+  /** Connecting and listening by service ids that are not ports: librdmacm knows ports only. */
   'service-id',
   /** `ia.createSrq`: the provider attribute `srqSupported`. */
   'shared-receive-queue',
@@ -38,13 +38,13 @@ export const CAPABILITIES = [
   'memory-window',
   /** `ia.mapFile`. */
   'file-mapping',
-  /** `ia.allocate` with `shared`: memory by a name. */
+  /** `ia.allocate` with `shared`: named memory. */
   'named-memory',
   /** `ia.openXrcDomain`. */
   'xrc',
   /** XRC initiators and targets connect through the CM module; else they attach by numbers. */
   'xrc-connections',
-  /** `CompliancePair.usage`: how many things of each kind the provider holds. */
+  /** `CompliancePair.usage`: the number of objects of each kind that the provider holds. */
   'usage',
 ] as const;
 

@@ -1,12 +1,12 @@
-/** Behaviours that a device under the provider does not have: run all the same, so as to know. */
+/** Known deviations: they are run all the same, to notice when they no longer fail. */
 import type { Deviation } from './fixture.js';
 
-/** How a deviation names its behaviour. */
+/** The key by which a deviation names its behaviour. */
 export function keyOf(group: string, { name }: { readonly name: string }): string {
   return `${group}: ${name}`;
 }
 
-/** @throws Error naming a key that no behaviour has */
+/** @throws Error if a key names no behaviour */
 export function checkDeviations(
   deviations: Readonly<Record<string, Deviation>>,
   groups: readonly {
@@ -22,7 +22,7 @@ export function checkDeviations(
   }
 }
 
-/** Passes when the behaviour fails as it is known to. */
+/** Passes if the behaviour fails as declared. */
 export async function deviates(run: () => Promise<void>, deviation: Deviation): Promise<void> {
   const { failsWith, why, mayHold = false } = deviation;
   try {

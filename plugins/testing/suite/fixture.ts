@@ -1,21 +1,21 @@
-/** What a provider's author supplies to run the suite. */
+/** The interface that a provider's author implements to run the suite. */
 import type { Ia, OpenIaOptions } from 'dapl';
 import type { Capability } from './capabilities.js';
 
-/** What is to happen to packets of one side, on their way to the other. */
+/** A fault for packets from one side to the other. */
 export interface PacketFault {
   readonly from: 'active' | 'passive';
-  /** Shown each packet of that side, BTH first, when it is sent; true for those that count. */
+  /** Called with each packet of that side, from its BTH on, when it is sent; true to count it. */
   readonly match: (packet: Uint8Array) => boolean;
-  /** `delayUs`: later ones overtake it. `repeatAfterUs`: it comes in time, and again then. */
+  /** `delayUs`: later packets overtake it. `repeatAfterUs`: it arrives in time, and once more. */
   readonly action:
     'drop' | 'spoil' | { readonly delayUs: number } | { readonly repeatAfterUs: readonly number[] };
-  /** The first match that is hit, from 1 (default), and how many in a row: default 1. */
+  /** The first match to hit, from 1 (default), and how many in a row: default 1. */
   readonly nth?: number;
   readonly count?: number;
 }
 
-/** A fault at work. */
+/** An active fault. */
 export interface ActivePacketFault {
   readonly hits: number;
   remove(): void;
@@ -23,65 +23,65 @@ export interface ActivePacketFault {
 
 /** Two open interface adapters that reach each other. */
 export interface CompliancePair {
-  /** Connects. */
+  /** The side that connects. */
   readonly active: Ia;
-  /** Listens. */
+  /** The side that listens. */
   readonly passive: Ia;
-  /** Where `active` finds `passive`: an IP address in text. */
+  /** The IP address at which `active` reaches `passive`. */
   readonly passiveAddress: string;
   readonly unreachableAddress?: string;
-  /** Opens the device of `passive` once more; `close` need not close what it returned. */
+  /** Opens the device of `passive` again. The caller closes the result. */
   openPassiveAgain?(options?: OpenIaOptions): Promise<Ia>;
-  /** Nothing passes between the two any more, in either direction. */
+  /** Stops all packets between the two, in both directions. */
   cut?(): void;
-  /** Has `xrc` without `xrc-connections`. */
+  /** True for `xrc` without `xrc-connections`. */
   readonly xrcByNumbers?: boolean;
   /**
-   * Key of the XRC domain that the receivers have in common; default one of this process. Where
-   * processes share the domain, its memory is `named` if it has to have a name.
+   * Key of the XRC domain that the receivers share; by default one of this process. `named`: its
+   * memory must have a name, since several processes share the domain.
    */
   readonly xrcDomain?: { readonly key: string; readonly named: boolean };
   /**
-   * How private data arrives. `padded` (default): as long as the field of its message, 56 bytes in
-   * a request, 196 in an accept and 148 in a refusal, zeros behind what was sent; the messages of
-   * the InfiniBand CM do not carry its length. `exact`: as long as it was sent.
+   * How private data arrives. `padded` (default): with zeros up to the length of its field, 56
+   * bytes in a request, 196 in an accept and 148 in a refusal, since messages of the InfiniBand CM
+   * do not carry its length. `exact`: with the length that was sent.
    */
   readonly privateData?: 'padded' | 'exact';
-  /** For `scripted-faults`; of several, the first one that takes a packet decides. */
+  /** For `scripted-faults`. If several faults match a packet, the first one applies. */
   addFault?(fault: PacketFault): ActivePacketFault;
   /**
-   * Resolves when what was under way has happened. Absent: the suite waits twice as long as the
-   * slowest of the last connections took, from 5 ms to 2 s of real time, which fits the machine.
+   * Resolves when pending work is done. By default the suite waits twice as long as the slowest of
+   * the last connections took, from 5 ms to 2 s of real time, to suit the machine.
    */
   settle?(): Promise<void>;
   /**
-   * For `usage`: how many things of each kind the devices of the pair hold at this moment: regions,
-   * paths to peers, queue pairs, descriptors, whatever a provider must give back. What is freed is
-   * gone from it while the adapters are open, and all of it is 0 after `close`.
+   * For `usage`: the number of objects of each kind that the pair's devices hold now: regions,
+   * paths to peers, queue pairs, descriptors and others that a provider must release. A freed
+   * object is not counted, even while the adapters are open; all counts are 0 after `close`.
    */
   usage?(): Readonly<Record<string, number>>;
   /** Closes both adapters. */
   close(): Promise<void>;
 }
 
-/** How the suite gets at a provider. */
+/** Opens a provider for the suite. */
 export interface ProviderFixture {
-  /** Behaviours that need another one are reported as not applicable. */
+  /** Behaviours that need other capabilities are reported as not applicable. */
   readonly capabilities: readonly Capability[];
   /**
-   * What the provider cannot help, by `group: behaviour`: a device or driver that is not its own.
-   * Such a behaviour is run, must fail as said, and is printed with the reason at the end.
+   * Known failures by `group: behaviour`, for faults of a device or driver that the provider cannot
+   * change. Such a behaviour is run, must fail as declared, and is printed with its reason.
    */
   readonly deviations?: Readonly<Record<string, Deviation>>;
-  /** A fresh pair for every behaviour. */
+  /** Opens a new pair for each behaviour. */
   openPair(): Promise<CompliancePair>;
 }
 
-/** A behaviour that fails in one way. */
+/** A known failure of a behaviour. */
 export interface Deviation {
   readonly why: string;
-  /** Found in the message of the failure. */
+  /** Must match the message of the failure. */
   readonly failsWith: RegExp;
-  /** Now and then it does not fail. */
+  /** True if the behaviour sometimes passes. */
   readonly mayHold?: boolean;
 }

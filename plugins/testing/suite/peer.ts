@@ -1,5 +1,5 @@
 /**
- * One side of a connection as the behaviours see it: its objects, and its events as short texts.
+ * One side of a connection in a behaviour: its objects, and its events as short texts.
  */
 import assert from 'node:assert/strict';
 import {
@@ -30,13 +30,13 @@ export interface PeerOptions {
   readonly lengthBytes?: number;
   readonly attributes?: EpAttributeOptions;
   readonly privileges?: number;
-  /** Of its event dispatcher; default 1024. */
+  /** Length of its event queue; default 1024. */
   readonly qlen?: number;
 }
 
 export const CONN_QUAL = 7471;
 
-/** An adapter with one of everything; one event dispatcher takes all events. */
+/** An adapter with one object of each kind. One event dispatcher takes all events. */
 export class Peer {
   readonly pz: Pz;
   readonly evd: Evd;
@@ -54,14 +54,14 @@ export class Peer {
     this.lmr = ia.allocate(lengthBytes, { pz: this.pz, privileges });
   }
 
-  /** One more endpoint on the same event dispatcher. */
+  /** Creates another endpoint on the same event dispatcher. */
   endpoint(evd: Evd = this.evd, more: Partial<EndpointOptions> = {}): Ep {
     const { attributes = {} } = this.options;
     const evds = { recvEvd: evd, requestEvd: evd, connectEvd: evd };
     return this.ia.createEndpoint({ pz: this.pz, ...evds, attributes, ...more });
   }
 
-  /** Its region, or another, as a peer names it. */
+  /** Its region, or another, as a remote segment for the peer. */
   remote(offsetBytes = 0, lmr: Lmr = this.lmr): RemoteSegment {
     const { address, rmrContext } = lmr;
     assert.ok(rmrContext !== undefined, 'the region has a remote privilege');
@@ -72,7 +72,7 @@ export class Peer {
     return (await this.evd.wait({ timeoutMs: PATIENCE_MS })).event;
   }
 
-  /** The next events have these texts, in this order. */
+  /** Waits for events with these texts, in this order. */
   async expect(...texts: readonly string[]): Promise<DatEvent[]> {
     const events: DatEvent[] = [];
     for (const text of texts) {
@@ -83,14 +83,14 @@ export class Peer {
     return events;
   }
 
-  /** Everything up to and including the first event with this text. */
+  /** Takes events up to and including the first one with this text. */
   async until(text: string): Promise<string[]> {
     const seen: string[] = [];
     while (seen.at(-1) !== text) seen.push(textOf(await this.next()));
     return seen;
   }
 
-  /** What waits, as texts. */
+  /** Takes all pending events, as texts. */
   drain(): string[] {
     const seen: string[] = [];
     for (let event = this.evd.dequeue(); event !== undefined; event = this.evd.dequeue()) {
@@ -99,7 +99,7 @@ export class Peer {
     return seen;
   }
 
-  /** The next event is a connection request. */
+  /** Waits for a connection request. */
   async request(): Promise<Cr> {
     const event = await this.next();
     assert.equal(event.type, 'connection-request', textOf(event));
@@ -107,7 +107,7 @@ export class Peer {
   }
 }
 
-/** `dto 7 FLUSHED`, `BROKEN`. */
+/** An event as text: `dto 7 FLUSHED`, `BROKEN`. */
 export function textOf(event: DatEvent): string {
   return event.type === 'dto'
     ? `dto ${event.cookie} ${nameOf(DatDtoStatus, event.status)}`
@@ -126,7 +126,7 @@ export interface PeersOptions extends PeerOptions {
   readonly passive?: PeerOptions;
 }
 
-/** Both sides, with nothing between them yet. */
+/** Creates both sides, not yet connected. */
 export function meet(pair: CompliancePair, options: PeersOptions = {}): Peers {
   const { active, passive, ...both } = options;
   return {
@@ -136,7 +136,7 @@ export function meet(pair: CompliancePair, options: PeersOptions = {}): Peers {
   };
 }
 
-/** The active side has asked, the passive one has been told. */
+/** Sends a connection request, and waits until the passive side gets it. */
 export async function ask(peers: Peers, options: DupConnectOptions = {}): Promise<Cr> {
   const { pair, active, passive } = peers;
   const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd });
@@ -146,7 +146,7 @@ export async function ask(peers: Peers, options: DupConnectOptions = {}): Promis
   return cr;
 }
 
-/** Both sides, connected; ESTABLISHED has been dequeued. */
+/** Creates and connects both sides; ESTABLISHED is dequeued. */
 export async function connected(pair: CompliancePair, options?: PeersOptions): Promise<Peers> {
   const peers = meet(pair, options);
   await connect(peers);
@@ -176,7 +176,7 @@ export async function connect(peers: Peers): Promise<void> {
   });
 }
 
-/** What is under way comes about, however long a busy machine takes for it. */
+/** Waits until the condition holds, for as long as a busy machine may take. */
 export async function until(
   pair: CompliancePair,
   condition: () => boolean,
@@ -187,7 +187,7 @@ export async function until(
   }
 }
 
-/** As many events wait on the peer's event dispatcher. */
+/** Waits until the peer's event dispatcher holds this number of events. */
 export function waiting(pair: CompliancePair, { evd }: Peer, count: number): Promise<void> {
   const pending = (): number => evd.query().pending;
   return until(
@@ -197,14 +197,14 @@ export function waiting(pair: CompliancePair, { evd }: Peer, count: number): Pro
   );
 }
 
-/** Nothing more comes. */
+/** Asserts that no further event arrives. */
 export async function expectQuiet(peers: Peers): Promise<void> {
   await settle(peers.pair);
   assert.deepEqual(peers.active.drain(), [], 'on the active side');
   assert.deepEqual(peers.passive.drain(), [], 'on the passive side');
 }
 
-/** Bytes that differ from place to place, and by seed. */
+/** Fills memory with bytes that depend on the offset and the seed. */
 export function fillPattern(bytes: Uint8Array, seed: number): void {
   let x = seed | 1;
   for (let i = 0; i < bytes.length; i++) {
@@ -220,13 +220,13 @@ export function assertSameBytes(actual: Uint8Array, expected: Uint8Array): void 
   assert.equal(at, -1, `byte ${at} is ${actual[at]}, expected ${expected[at]}`);
 }
 
-/** All bytes are the same as they were. */
+/** Asserts that all bytes have this value. */
 export function assertAll(bytes: Uint8Array, value: number): void {
   const at = bytes.findIndex((byte) => byte !== value);
   assert.equal(at, -1, `byte ${at} is ${bytes[at]}, expected ${value}`);
 }
 
-/** The call is refused with this type or subtype. */
+/** Asserts that the call throws a DatError with this type or subtype. */
 export function refuses(call: () => unknown, code: string): void {
   assert.throws(call, (error: unknown) => {
     const { code: type, subtype } = error as { code?: unknown; subtype?: unknown };
@@ -235,7 +235,7 @@ export function refuses(call: () => unknown, code: string): void {
   });
 }
 
-/** The largest payload of a packet, where the provider tells. */
+/** The largest payload of a packet, as the provider reports it. */
 export function mtuBytes(ia: Ia): number {
   return Number(ia.query().provider.providerSpecific['DAT_IB_TRANSPORT_MTU'] ?? 1024);
 }

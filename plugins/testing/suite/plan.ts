@@ -1,21 +1,21 @@
-/** What of a suite a fixture can run, and how: for mocha and for the suites' own runner. */
+/** Plans the behaviours of a suite for a fixture, for mocha and for the suites' own runner. */
 import type { Behaviour, BehaviourGroup } from './behaviour.js';
 import { checkDeviations, deviates, keyOf } from './deviations.js';
 import type { Deviation } from './fixture.js';
 
-/** How a suite gets at what it is for. */
+/** The interface that the author of a provider, device or port implements. */
 export interface Fixture<Pair extends { close(): Promise<void> }, Need extends string> {
   readonly capabilities: readonly Need[];
   readonly deviations?: Readonly<Record<string, Deviation>>;
   openPair(): Promise<Pair>;
 }
 
-/** What the pairs of a suite are. */
+/** Describes the pairs of a suite. */
 export interface PairKind<Pair, Need extends string> {
   readonly capabilities: readonly Need[];
-  /** What a fixture that claims a capability must have on its pairs. */
+  /** The member that a pair must have if the fixture claims the capability. */
   readonly parts: Readonly<Partial<Record<Need, keyof Pair>>>;
-  /** Looks at what a pair that has closed has left. */
+  /** Checks what a closed pair has left behind. */
   closed?(pair: Pair): Promise<void>;
 }
 
@@ -23,14 +23,14 @@ export interface PairKind<Pair, Need extends string> {
 export interface PlannedBehaviour {
   readonly group: string;
   readonly name: string;
-  /** What it needs and the fixture has not: then it is not applicable. */
+  /** Capabilities that the fixture lacks; if any, the behaviour is not applicable. */
   readonly lacks: readonly string[];
   readonly deviation: Deviation | undefined;
-  /** Opens a pair, runs the behaviour, closes the pair, and looks at what is left. */
+  /** Opens a pair, runs the behaviour, closes the pair, and checks what is left. */
   run(): Promise<void>;
 }
 
-/** @throws Error that names a capability or a deviation which there is not */
+/** @throws Error if the fixture names an unknown capability or deviation */
 export function planOf<Pair extends { close(): Promise<void> }, Need extends string>(
   fixture: Fixture<Pair, Need>,
   groups: readonly BehaviourGroup<Pair, Need>[],
@@ -71,7 +71,7 @@ function checkCapabilities(given: readonly string[], known: readonly string[]): 
   }
 }
 
-/** @throws Error naming the part of the pair that is missing */
+/** @throws Error that names a missing member of the pair */
 function checkPair<Pair, Need extends string>(
   pair: Pair,
   capabilities: readonly Need[],
@@ -85,7 +85,7 @@ function checkPair<Pair, Need extends string>(
   }
 }
 
-/** Closes the pair also after a failure, whose error is the one that counts. */
+/** Closes the pair even after a failure, and then throws the error of the failure. */
 async function withPair<Pair extends { close(): Promise<void> }, Need extends string>(
   fixture: Fixture<Pair, Need>,
   behaviour: Behaviour<Pair, Need>,

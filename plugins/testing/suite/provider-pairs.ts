@@ -1,4 +1,4 @@
-/** What the pairs of adapters of the provider suite are. */
+/** The pairs of adapters of the provider suite. */
 import { type Capability, CAPABILITIES } from './capabilities.js';
 import type { CompliancePair } from './fixture.js';
 import type { PairKind } from './plan.js';

@@ -2,7 +2,7 @@
 import type { Deviation } from './fixture.js';
 import { lackLine, type PlannedBehaviour } from './plan.js';
 
-/** The part of mocha (jasmine, jest, vitest) that the suites use. */
+/** The functions of mocha (or jasmine, jest, vitest) that the suites use. */
 interface TestRunner {
   describe(name: string, body: () => void): void;
   it(name: string, body: () => Promise<void>): void;
@@ -10,7 +10,7 @@ interface TestRunner {
   afterAll?(body: () => void): void;
 }
 
-/** Behaviours that do not apply are counted and printed, with what each of them needs. */
+/** Counts and prints behaviours that do not apply, with the capabilities they need. */
 export function registerPlan(
   name: string,
   plan: readonly PlannedBehaviour[],

@@ -1,16 +1,16 @@
-/** Results of a suite as a document, and as a table for people. */
+/** Results of a suite as a JSON document, and as a table. */
 import type { BehaviourResult } from './run-plan.js';
 
-/** Of a run: what `JSON.stringify` writes, and a program reads. */
+/** The results of a run, for `JSON.stringify`. */
 export interface ReportDocument {
   readonly subject: string;
   readonly counts: Readonly<Record<BehaviourResult['outcome'], number>>;
-  /** Behaviours that were not applicable for want of each capability. */
+  /** The number of behaviours that were not applicable, by missing capability. */
   readonly missing: Readonly<Record<string, number>>;
   readonly results: readonly BehaviourResult[];
 }
 
-/** @param subject what was tested, as the author calls it */
+/** @param subject the name of what was tested */
 export function reportOf(subject: string, results: readonly BehaviourResult[]): ReportDocument {
   const counts = { passed: 0, failed: 0, deviates: 0, 'not-applicable': 0 };
   const missing: Record<string, number> = {};
@@ -29,8 +29,8 @@ const WORDS = {
 } as const;
 
 /**
- * The same as lines of text: a row for each group, then each behaviour that has not passed, with
- * its message or the capabilities that it lacks.
+ * The results as text: a row for each group, then each behaviour that has not passed, with its
+ * message or the capabilities that it lacks.
  */
 export function tableOf({ subject, counts, results }: ReportDocument): string {
   const groups = [...new Set(results.map(({ group }) => group))];
@@ -57,7 +57,7 @@ export function tableOf({ subject, counts, results }: ReportDocument): string {
 
 const OUTCOMES = ['passed', 'failed', 'deviates', 'not-applicable'] as const;
 
-/** Lines of a message that are shown: those of an assertion say first that two values differ. */
+/** Lines of a message that are shown. An assertion starts with the difference. */
 const MESSAGE_LINES = 12;
 
 function lineOf({ group, name, outcome, lacks, message }: BehaviourResult): string {

@@ -2,29 +2,29 @@
 import { PATIENCE_MS } from './patience.js';
 import type { PlannedBehaviour } from './plan.js';
 
-/** How a behaviour has ended. */
+/** The result of a behaviour. */
 export interface BehaviourResult {
   readonly group: string;
   readonly name: string;
-  /** `deviates`: fails as the fixture's `deviations` say. */
+  /** `deviates`: fails as the fixture's `deviations` declare. */
   readonly outcome: 'passed' | 'failed' | 'deviates' | 'not-applicable';
-  /** Of a failure: its message. Of a deviation: why. */
+  /** The message of a failure, or the reason of a deviation. */
   readonly message?: string;
-  /** What a behaviour that is not applicable needs. */
+  /** Missing capabilities, if the behaviour is not applicable. */
   readonly lacks: readonly string[];
   readonly durationMs: number;
 }
 
 export interface RunOptions {
-  /** Takes a behaviour by `Group: behaviour`; default: all. */
+  /** Selects behaviours by `Group: behaviour`; by default all. */
   readonly filter?: (title: string) => boolean;
-  /** Told of each result as it comes. */
+  /** Called with each result as soon as it is known. */
   readonly onResult?: (result: BehaviourResult) => void;
-  /** When a behaviour that has not ended has failed, in ms; default: three times the patience. */
+  /** Time limit of a behaviour, in ms; default: three times the patience. */
   readonly timeoutMs?: number;
 }
 
-/** A result for each behaviour of a plan that the filter takes, in their order. */
+/** Runs the behaviours that the filter selects; returns their results in order. */
 export async function runPlan(
   plan: readonly PlannedBehaviour[],
   { filter = () => true, onResult, timeoutMs = 3 * PATIENCE_MS }: RunOptions = {},
@@ -56,9 +56,8 @@ async function resultOf(behaviour: PlannedBehaviour, timeoutMs: number): Promise
 }
 
 /**
- * What is thrown meanwhile and caught by nobody, as from a handler, is the behaviour's failure, and
- * no end of the process.
- * @throws Error when the work has not ended in time; it is left to itself then
+ * Turns an uncaught exception, as from a handler, into a failure of the behaviour.
+ * @throws Error if the work does not end in time; it is not cancelled
  */
 async function within(work: () => Promise<void>, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

@@ -1,14 +1,14 @@
-/** What a provider holds, by kind, where its fixture can tell. */
+/** Checks the objects that a provider holds, if its fixture can count them. */
 import assert from 'node:assert/strict';
 import type { CompliancePair } from './fixture.js';
 import { settle } from './pace.js';
 
 type Usage = Readonly<Record<string, number>>;
 
-/** Giving back may take a while behind `close` in a kernel or in another thread. */
+/** A kernel or another thread may release objects some time after `close`. */
 const LOOKS = 10;
 
-/** `regions 3, paths 1`: kinds of which there are more than allowed. */
+/** Kinds above their allowed count, as text: `regions 3, paths 1`. */
 function excess(usage: Usage, allowed: Usage): string {
   return Object.entries(usage)
     .filter(([kind, count]) => count > (allowed[kind] ?? 0))
@@ -16,12 +16,12 @@ function excess(usage: Usage, allowed: Usage): string {
     .join('; ');
 }
 
-/** A closed pair holds nothing. */
+/** Asserts that a closed pair holds nothing. */
 export async function assertGivenBack(pair: CompliancePair): Promise<void> {
   await assertHolds(pair, {}, 'after both adapters have closed');
 }
 
-/** Soon the pair holds no more of any kind than this. */
+/** Asserts that the pair soon holds no more of any kind than allowed. */
 export async function assertHolds(
   pair: CompliancePair,
   allowed: Usage,

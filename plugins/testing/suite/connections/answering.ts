@@ -1,4 +1,4 @@
-/** What may be done with requests, and what becomes of those that nobody answers. */
+/** Answers to connection requests, and requests that nobody answers. */
 import assert from 'node:assert/strict';
 import { type DatEvent, EvdFlags, PspFlags } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -203,7 +203,7 @@ function closingThem(claim: Claim): void {
   );
 }
 
-/** The request of the active side comes on that EVD and is accepted. */
+/** Waits for the active side's request on that EVD and accepts it. */
 async function succeed(
   peers: Peers,
   pair: CompliancePair,

@@ -1,4 +1,4 @@
-/** Every operation under every kind of end: each request completes once, and one event ends all. */
+/** Each operation under each kind of end: every request completes once, and one event follows. */
 import assert from 'node:assert/strict';
 import { MemPrivileges } from 'dapl';
 import type { Capability } from '../capabilities.js';
@@ -18,13 +18,13 @@ import {
 const { ALL, REMOTE_ATOMIC } = MemPrivileges;
 const COOKIES = [1, 2, 3];
 
-/** A request of that kind from the active side to the passive one. */
+/** A kind of request from the active to the passive side. */
 interface Operation {
   readonly name: string;
   readonly needs: readonly Capability[];
-  /** It takes a receive of the peer. */
+  /** True if it consumes a receive of the peer. */
   readonly receives: boolean;
-  /** It names memory of the peer. */
+  /** True if it names memory of the peer. */
   readonly reaches: boolean;
   post(active: Peer, passive: Peer, cookie: number): void;
 }
@@ -92,7 +92,7 @@ const OPERATIONS: readonly Operation[] = [
   },
 ];
 
-/** Everything is gone afterwards: nothing is held by requests that have ended. */
+/** Asserts that requests that have ended hold no object. */
 function assertReleased({ active }: Peers): void {
   active.ep.free();
   active.lmr.free();
@@ -110,7 +110,7 @@ function postAll(operation: Operation, { active, passive }: Peers): void {
   for (const cookie of COOKIES) operation.post(active, passive, cookie);
 }
 
-/** Each request completes once, in order, a success never behind a failure; then the last line. */
+/** Asserts one completion per request, in order, no success after a failure, then an end event. */
 function assertEnds(seen: readonly string[], ...ends: readonly string[]): void {
   const dtos = seen.slice(0, -1);
   assert.deepEqual(

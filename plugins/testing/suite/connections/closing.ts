@@ -1,4 +1,4 @@
-/** Closing an adapter, with everything on it, and sharing a device between adapters. */
+/** Closing an adapter with all of its objects, and sharing a device between adapters. */
 import assert from 'node:assert/strict';
 import { DatError } from 'dapl';
 import { definePlugin } from 'dapl/spi';

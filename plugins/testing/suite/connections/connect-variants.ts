@@ -1,4 +1,4 @@
-/** Other ways to connect: like a connected endpoint, by one address; and again after a reset. */
+/** Other ways to connect: as another endpoint, by one address, and again after a reset. */
 import assert from 'node:assert/strict';
 import type { CommonAddress } from 'dapl';
 import { group } from '../behaviour.js';

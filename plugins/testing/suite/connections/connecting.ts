@@ -1,4 +1,4 @@
-/** Connecting: requests and answers, with private data; refusals; many at a time; again. */
+/** Connecting: private data, refusals, many connections at once, and reconnecting. */
 import assert from 'node:assert/strict';
 import type { ConnectionEvent, DatEvent } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -30,7 +30,7 @@ function bytesOf(length: number, seed: number): Uint8Array {
 
 const SHORT = Uint8Array.of(1, 2, 3);
 
-/** Padded with zeros to the length of its field, or as long as it was sent. */
+/** Asserts that private data arrives, padded with zeros or exact, as the pair declares. */
 function assertArrives(
   { privateData = 'padded' }: CompliancePair,
   arrived: Uint8Array | undefined,
@@ -167,7 +167,7 @@ function refusals(claim: Claim): void {
   claim('nobody answers: TIMED_OUT after the timeout', async (pair) => {
     const { active, passive } = meet(pair);
     const psp = passive.ia.createPsp({ connQual: CONN_QUAL, evd: passive.evd });
-    // Where the machine is slow this may be over before the request has left.
+    // On a slow machine the time may be over before the request is sent.
     active.ep.connect({ address: pair.passiveAddress, connQual: CONN_QUAL, timeoutMs: 50 });
     await active.expect('TIMED_OUT');
     assert.equal(active.ep.state, 'DISCONNECTED');

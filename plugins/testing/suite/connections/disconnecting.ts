@@ -1,4 +1,4 @@
-/** Disconnecting: from each side, both ways, at once; what is outstanding ends before the event. */
+/** Disconnecting: by either side or both, abrupt or graceful. Requests end before the event. */
 import assert from 'node:assert/strict';
 import type { CloseFlag } from 'dapl';
 import { type Claim, group } from '../behaviour.js';

@@ -1,4 +1,4 @@
-/** keepAliveMs: on an idle connection a peer that is gone is noticed, one that is there is not. */
+/** keepAliveMs: an idle connection breaks if the peer is gone, and stays up if it is alive. */
 import assert from 'node:assert/strict';
 import { type Claim, group } from '../behaviour.js';
 import { pass } from '../pace.js';
@@ -49,7 +49,7 @@ function unseen(claim: Claim): void {
   });
 }
 
-/** As many requests as may be posted fit, and complete. */
+/** Posts as many requests as allowed, and waits for them. */
 async function exchange({ pair, active, passive }: Peers): Promise<void> {
   for (let cookie = 1; cookie <= attributes.maxRequestDtos; cookie++) {
     passive.ep.postRecv([], cookie);

@@ -1,4 +1,4 @@
-/** How long memory is lent: to requests of our own, and to the peer. */
+/** Lifetime of memory in use by own requests and by the peer. */
 import assert from 'node:assert/strict';
 import { type Lmr, MemPrivileges } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -77,7 +77,7 @@ function ours(claim: Claim): void {
   }
 }
 
-/** The lines of requests 0 to MANY: first successes, then one refusal, then flushes. */
+/** Asserts the completions of requests 0 to MANY: successes, one refusal, then flushes. */
 async function assertCutOff({ active }: Peers): Promise<void> {
   const lines = await active.until('BROKEN');
   const done = lines.filter((line) => line.endsWith('SUCCESS')).length;

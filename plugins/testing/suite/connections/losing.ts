@@ -1,4 +1,4 @@
-/** What the network loses, repeats, spoils or delays, a reliable connection makes good. */
+/** A reliable connection recovers from lost, repeated, corrupted and delayed packets. */
 import assert from 'node:assert/strict';
 import { type EpAttributeOptions, MemPrivileges } from 'dapl';
 import { over } from 'dapl/spi/decorators';
@@ -42,7 +42,7 @@ const isRead: Match = (packet) => {
   const code = packet[0] ?? 0;
   return code >= READ_RESPONSE_FIRST && code <= READ_RESPONSE_ONLY;
 };
-/** An AETH whose syndrome, less these bits, is this one. */
+/** Matches an AETH by its syndrome without the masked bits. */
 const syndrome =
   (wanted: number, mask = 0xff): Match =>
   (packet) =>
@@ -50,22 +50,22 @@ const syndrome =
 const sequenceNak = syndrome(0x60);
 const rnrNak = syndrome(0x20, 0xe0);
 const accessNak = syndrome(0x62);
-/** A message of the CM, by its attribute. */
+/** Matches a CM message by its attribute. */
 const cmMessage =
   (attributeId: number): Match =>
   (packet) =>
     packet[0] === UD_SEND_ONLY && packet[21] === 7 && packet[37] === attributeId;
 
-/** 1 ms to 4 ms a try, for what is to run out of retries. */
+/** 1 ms to 4 ms a try, for behaviours that run out of retries. */
 const BRISK: EpAttributeOptions = { transport: { ackTimeout: 8, retryCount: 3 } };
-/** 34 ms to 134 ms a try: seven of them outlast the pauses of a slow or busy machine. */
+/** 34 ms to 134 ms a try: seven tries outlast the pauses of a slow or busy machine. */
 const STEADY: EpAttributeOptions = { transport: { ackTimeout: 13, retryCount: 7 } };
-/** Longer than any behaviour waits: what does not come by another way comes too late. */
+/** Longer than any behaviour waits: recovery by this timeout would come too late. */
 const PATIENT: EpAttributeOptions = { transport: { ackTimeout: 22, retryCount: 3 } };
 
 interface Faulty extends Peers {
   fault(fault: PacketFault): ActivePacketFault;
-  /** Counts packets of a side. */
+  /** Counts matching packets of a side. */
   watch(from: PacketFault['from'], match: Match): { count: number };
 }
 
@@ -95,7 +95,7 @@ function tools(pair: CompliancePair): Pick<Faulty, 'fault' | 'watch'> {
   return { fault, watch };
 }
 
-/** A write of that many packets, its bytes there afterwards. */
+/** Writes that many packets and checks the bytes afterwards. */
 async function writeAndLook(here: Faulty, packets: number, cookie = 1): Promise<void> {
   const { active, passive } = here;
   const bytes = packets * mtuBytes(active.ia) - 3;
@@ -117,8 +117,8 @@ export const losing = group('Losing packets', (plain) => {
 });
 
 /**
- * A failure says so where a fault was never hit: then the packets were not what the behaviour
- * counts on, such as longer ones than the MTU that the adapter tells.
+ * Adds to a failure that a fault never matched. Then the packets differ from what the behaviour
+ * expects, for example because they are longer than the MTU that the adapter reports.
  */
 async function namingUnhit(
   pair: CompliancePair,
@@ -142,7 +142,7 @@ async function namingUnhit(
   }
 }
 
-/** Rules that only look. */
+/** Rules that only count. */
 const WATCHES = new WeakSet<PacketFault>();
 
 function nameOfAction(action: PacketFault['action']): string {

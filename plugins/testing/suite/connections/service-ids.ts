@@ -1,11 +1,11 @@
-/** Service ids that are those of no port: no header of rdma_cm, all of the private data. */
+/** Service ids that are not ports: no header of rdma_cm, the full length of private data. */
 import assert from 'node:assert/strict';
 import type { ConnectionEvent, ConnectOptions, PspOptions } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
 import { CONN_QUAL, fillPattern, meet, type Peers, refuses } from '../peer.js';
 import { converse, established } from './service-scene.js';
 
-/** That of SDP for a port, and one of an organization; the last there is. */
+/** A service id of SDP; then one of an organization, and the highest. */
 const SERVICE_ID = 0x0000_0000_0001_1d2fn;
 const OTHERS = [0x1000_0aab_bcc0_0001n, 0xffff_ffff_ffff_ffffn];
 const REQUEST_BYTES = 92;
@@ -89,7 +89,7 @@ function refusing(claim: Claim): void {
     async (pair) => {
       const peers = meet(pair);
       peers.passive.ia.createPsp({ connQual: CONN_QUAL });
-      // The number of a port is no port, and the port's own id has another space.
+      // A plain port number is not the port's service id, and SDP has another port space.
       for (const serviceId of [BigInt(CONN_QUAL), SERVICE_ID]) {
         ask(peers, serviceId);
         const [event] = await peers.active.expect('NON_PEER_REJECTED');

@@ -1,8 +1,8 @@
-/** What behaviours of service points have in common. */
+/** Common steps of the behaviours of service points. */
 import { type Ep, PspFlags } from 'dapl';
 import { CONN_QUAL, type Peer, type Peers } from '../peer.js';
 
-/** The active side asks at a port. */
+/** Sends a connection request to a port. */
 export function ask({ pair, active }: Peers, connQual: number, ep: Ep = active.ep): void {
   const privateData = Uint8Array.of(1, 2, 3);
   ep.connect({ address: pair.passiveAddress, connQual, privateData });
@@ -13,7 +13,7 @@ export async function established({ active, passive }: Peers): Promise<void> {
   await passive.expect('ESTABLISHED');
 }
 
-/** A message passes from the active side to that endpoint. */
+/** Sends a message from the active side to that endpoint. */
 export async function converse(
   { active, passive }: Peers,
   to: Ep,
@@ -25,7 +25,7 @@ export async function converse(
   await active.expect('dto 2 SUCCESS');
 }
 
-/** What endpoints of PspFlags.PROVIDER are made with. */
+/** Options for endpoints of PspFlags.PROVIDER. */
 export function template({ pz, evd }: Peer): object {
   return { pz, recvEvd: evd, requestEvd: evd, connectEvd: evd };
 }

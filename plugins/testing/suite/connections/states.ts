@@ -1,14 +1,14 @@
-/** The endpoint's states: which call is legal in which, and what a post does in each. */
+/** Endpoint states: the legal calls, and the effect of a post, in each. */
 import assert from 'node:assert/strict';
 import { EP_STATES, type EpCall, type EpStateName, PspFlags } from 'dapl';
 import { group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
 import { ask, CONN_QUAL, connected, meet, type Peer, refuses, waiting } from '../peer.js';
 
-/** A peer whose endpoint is in that state. */
+/** Returns a peer whose endpoint is in the state. */
 type Reach = (pair: CompliancePair) => Promise<Peer>;
 
-/** A way into each state. */
+/** A way to reach each state. */
 const REACH: Readonly<Record<EpStateName, Reach>> = {
   UNCONNECTED: async (pair) => meet(pair).active,
   RESERVED: async (pair) => {
@@ -59,7 +59,7 @@ const REACH: Readonly<Record<EpStateName, Reach>> = {
 
 type Call = (peer: Peer, pair: CompliancePair) => void;
 
-/** Calls of the table; how a request is accepted is a matter of the service points. */
+/** Calls of the table. `accept` is covered by the behaviours of service points. */
 const CALLS: Readonly<Record<Exclude<EpCall, 'accept' | 'bindRmr'>, Call>> = {
   postReceive: ({ ep }) => ep.postRecv([], 1),
   postRequest: ({ ep }) => ep.postSend([], 2),

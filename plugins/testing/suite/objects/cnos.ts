@@ -1,4 +1,4 @@
-/** Notification objects under traffic, and what event dispatchers do beside dispatching. */
+/** CNOs under traffic, and calls of event dispatchers that do not dispatch. */
 import assert from 'node:assert/strict';
 import { type Evd, EvdFlags } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -7,7 +7,7 @@ import { PATIENCE_MS } from '../patience.js';
 
 const SOFTWARE = EvdFlags.SOFTWARE;
 
-/** Everything that waits, as texts. */
+/** Takes all pending events, as texts. */
 function drain(evd: Evd): string[] {
   const texts: string[] = [];
   for (let event = evd.dequeue(); event !== undefined; event = evd.dequeue()) {

@@ -1,4 +1,4 @@
-/** Event dispatchers under traffic: every way of taking events delivers every event, in order. */
+/** Event dispatchers under traffic: every way to take events delivers all of them, in order. */
 import assert from 'node:assert/strict';
 import {
   CompletionFlags,
@@ -16,7 +16,7 @@ import { ask, connected, meet, type Peer, refuses, settle, textOf, until } from 
 const MESSAGES = 400;
 const EVENT_LOOP_TURN = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Takes the events of an EVD until it has seen `count`. */
+/** Takes `count` events of an EVD. */
 type Taker = (evd: Evd, count: number) => Promise<DatEvent[]>;
 
 const TAKERS: Readonly<Record<string, Taker>> = {
@@ -93,7 +93,7 @@ function byUpcall(
   });
 }
 
-/** Sends messages that carry their number, at most `window` ahead of their completions. */
+/** Sends numbered messages, with at most `window` in flight. */
 async function sendAll(peer: Peer, count: number): Promise<void> {
   let done = 0;
   for (let i = 0; i < count; i++) {

@@ -1,4 +1,4 @@
-/** Modifying an endpoint: what may change in which state, and what becomes of posted receives. */
+/** Modifying an endpoint: the attributes that may change in each state, and posted receives. */
 import assert from 'node:assert/strict';
 import { CompletionFlags, EP_FIELDS, EvdFlags, MemPrivileges, type ModifyOptions } from 'dapl';
 import { group } from '../behaviour.js';

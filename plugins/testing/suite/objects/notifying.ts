@@ -14,12 +14,12 @@ interface Flags {
 }
 
 interface Scene extends Peers {
-  /** Where completions of the active endpoint go. */
+  /** The EVD for completions of the active endpoint. */
   readonly requests: Evd;
   readonly receives: Evd;
 }
 
-/** Connected; the active side has a dispatcher for each stream, of completions alone. */
+/** Connects. The active side has an EVD for each stream, which take completions only. */
 async function separate(pair: CompliancePair, flags: Flags): Promise<Scene> {
   const peers = meet(pair);
   const { ia, pz, evd } = peers.active;
@@ -37,7 +37,7 @@ async function separate(pair: CompliancePair, flags: Flags): Promise<Scene> {
   return { ...peers, active, requests, receives };
 }
 
-/** Whether the promise settles while what is under way happens. */
+/** True if the promise settles while pending work finishes. */
 async function settles(pair: CompliancePair, promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const note = (): void => void (settled = true);
@@ -192,7 +192,7 @@ export const notifying = group('Completion flags', (claim) => {
     ]) {
       refuses(() => make(attributes), 'DAT_INVALID_PARAMETER');
     }
-    // Other events would notify for those that do not.
+    // Other events on the EVD would notify for these completions.
     refuses(() => make({ requestCompletionFlags: UNSIGNALLED }, evd), 'DAT_INVALID_PARAMETER');
     await settle(pair);
   });

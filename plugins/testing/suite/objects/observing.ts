@@ -1,4 +1,4 @@
-/** What an endpoint tells of itself: status, receives, watermarks, counters, streams. */
+/** Queries of an endpoint: status, receives, watermarks, counters, streams. */
 import assert from 'node:assert/strict';
 import { AsyncErrorReason, CompletionFlags, type DatEvent, DatEventNumber } from 'dapl';
 import { group } from '../behaviour.js';
@@ -65,7 +65,7 @@ export const observing = group('Observing endpoints', (claim) => {
     assert.match(told.message, /3 receives.*watermark is 2/);
     assert.equal(ia.asyncEvd.dequeue(), undefined);
     assert.equal(ep.query().softWatermark, Infinity);
-    // Passed already: told at once.
+    // The watermark is passed already, so the event comes at once.
     ep.setWatermark(4);
     const again = ia.asyncEvd.dequeue();
     assert.ok(again?.type === 'async-error' && again.reason === SOFT);
@@ -137,13 +137,13 @@ export const observing = group('Observing endpoints', (claim) => {
       await connect({ ...peers, passive: Object.assign(Object.create(passive) as Peer, { ep }) });
       for (let i = 0; i < 3; i++) active.ep.postSend([], i);
       await active.expect('dto 0 SUCCESS', 'dto 1 SUCCESS', 'dto 2 SUCCESS');
-      // Complete, they are not the endpoint's any more, dequeued or not.
+      // Completed receives no longer belong to the endpoint, dequeued or not.
       await waiting(pair, passive, 3);
       assert.deepEqual(ep.recvQuery(), none);
       assert.equal(ia.asyncEvd.dequeue(), undefined);
       ep.setWatermark(0);
       active.ep.postSend([], 3);
-      // Nobody looks at the event dispatcher.
+      // Nobody dequeues from the event dispatcher.
       const { event: told } = await ia.asyncEvd.wait({ timeoutMs: PATIENCE_MS });
       assert.ok(told.type === 'async-error' && told.object === ep && told.reason === SOFT);
       ep.setWatermark(Infinity, 0);
@@ -240,7 +240,7 @@ export const observing = group('Observing endpoints', (claim) => {
       assert.ok(names.every((name) => now[name]! >= before[name]!));
       return names.length === 0 || names.some((name) => now[name]! > before[name]!);
     };
-    // A driver may give the same values for some milliseconds.
+    // A driver may return the same values for some milliseconds.
     await until(pair, grown, () => `nothing of ${names.join()} has grown`);
   });
 

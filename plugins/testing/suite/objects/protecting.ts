@@ -1,4 +1,4 @@
-/** Remote access is to what was granted, and to nothing else; a violation ends one connection. */
+/** Remote access is limited to what was granted. A violation ends one connection. */
 import assert from 'node:assert/strict';
 import { CompletionFlags, type Lmr, MemPrivileges, type RemoteAddress } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -25,7 +25,7 @@ function post(peer: Peer, operation: Operation, remote: RemoteAddress, bytes = 6
   else peer.ep.postRdmaRead(segment, 1, remote);
 }
 
-/** A region of 4096 bytes in the middle of memory whose other bytes are not granted. */
+/** Registers 4096 bytes in the middle of a larger buffer. */
 function grant(peer: Peer, privileges: number): { lmr: Lmr; memory: Uint8Array } {
   const memory = new Uint8Array(3 * 4096).fill(0xee);
   const lmr = peer.ia.createLmr(memory.subarray(4096, 8192), { pz: peer.pz, privileges });
@@ -40,7 +40,7 @@ function withKeyBit(lmr: Lmr, bit: number): RemoteAddress {
   return { ...at(lmr, 0), rmrContext: ((lmr.rmrContext ?? 0) ^ bit) >>> 0 };
 }
 
-/** The request fails as a remote access violation; both sides break once, with a flight record. */
+/** Asserts a remote access violation: both sides break once, with a flight record. */
 async function assertRefused({ active, passive, pair }: Peers, memory: Uint8Array): Promise<void> {
   const [, broken] = await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');
   assert.ok(broken?.type === 'connection' && (broken.flightRecord?.length ?? 0) > 0);
@@ -52,7 +52,7 @@ async function assertRefused({ active, passive, pair }: Peers, memory: Uint8Arra
   assertAll(active.lmr.bytes.subarray(0, 64), 0x11);
 }
 
-/** Connected; the active side's memory is 0x11 all over. */
+/** Connects, and fills the active side's memory with 0x11. */
 async function scene(pair: CompliancePair): Promise<Peers> {
   const peers = await connected(pair);
   peers.active.lmr.bytes.fill(0x11);

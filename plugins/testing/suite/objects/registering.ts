@@ -1,4 +1,4 @@
-/** Memory: of which kinds it may be, how it is registered, and when it is let go. */
+/** Memory registration: kinds of memory, ways to register it, and its release. */
 import assert from 'node:assert/strict';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { assertAll, connected, meet, type Peer, type Peers, refuses } from '../p
 
 const { ALL, LOCAL_READ, REMOTE_READ } = MemPrivileges;
 
-/** The active side writes 64 times this byte to the region. */
+/** Lets the active side write 64 bytes of this value to the region. */
 async function write({ active, passive }: Peers, lmr: Lmr, byte: number): Promise<void> {
   active.lmr.bytes.fill(byte, 0, 64);
   active.ep.postRdmaWrite(active.lmr.segment(0, 64), byte, passive.remote(0, lmr));
@@ -183,7 +183,7 @@ function syncing(claim: Claim): void {
       refuses(() => sync([{} as never]), 'DAT_INVALID_PARAMETER');
       const gone = ia.createLmr(new ArrayBuffer(8), { pz });
       const segment = gone.segment();
-      // Memory that a device writes into cannot be taken away; other memory can, and that is seen.
+      // Memory that a device writes into cannot be detached. Other memory can, and is detected.
       if (wasTakenAway(gone.bytes)) refuses(() => sync(segment), 'DAT_INVALID_STATE_LMR_FREE');
       else sync(segment);
       const freed = ia.allocate(8, { pz });
@@ -217,7 +217,7 @@ function map(peer: Peer, path: string, flags: string, more: object = {}): Lmr {
 
 let names = 0;
 
-/** Of this run: others may be under way on the machine. */
+/** A name that no other run on this machine uses. */
 function newName(): string {
   return `claim-${process.pid}-${names++}`;
 }
@@ -328,7 +328,7 @@ function mapping(claim: Claim): void {
   );
 }
 
-/** Tries to transfer it; false when it is pinned (a copy, or an error of a later Node). */
+/** Tries to detach the memory; false if it is pinned (Node copies it, or throws). */
 function wasTakenAway(bytes: Uint8Array): boolean {
   try {
     structuredClone(bytes.buffer, { transfer: [bytes.buffer as ArrayBuffer] });

@@ -1,4 +1,4 @@
-/** What behaviours of memory windows have in common. */
+/** Common steps of the behaviours of memory windows. */
 import assert from 'node:assert/strict';
 import {
   DatDtoStatus,
@@ -15,11 +15,11 @@ export const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivile
 export const BOTH = REMOTE_READ | REMOTE_WRITE;
 export const LOCAL = LOCAL_READ | LOCAL_WRITE;
 
-/** How a window is made: of the whole zone, or of one endpoint. */
+/** How a window is created: for a protection zone, or for one endpoint. */
 export type Make = 'createRmr' | 'createRmrForEp';
 
 export interface Scene extends Peers {
-  /** Of the passive side; no peer gets in by its own key. */
+  /** The passive side's region, whose own key allows no remote access. */
   readonly lmr: Lmr;
   readonly rmr: Rmr;
 }
@@ -41,7 +41,7 @@ export function write({ active }: Scene, remote: RemoteAddress, bytes = 64): voi
   active.ep.postRdmaWrite(active.lmr.segment(0, bytes), 1, remote);
 }
 
-/** The next event of the passive side is that of a bind. */
+/** Waits for the completion of a bind on the passive side. */
 export async function bound({ passive }: Scene, status = 'SUCCESS'): Promise<DatEvent> {
   const event = await passive.next();
   assert.ok(event.type === 'rmr-bind', textOf(event));
@@ -49,7 +49,7 @@ export async function bound({ passive }: Scene, status = 'SUCCESS'): Promise<Dat
   return event;
 }
 
-/** The write is refused, and nothing has changed. */
+/** Asserts that a write is refused and changes no memory. */
 export async function assertRefused(here: Scene): Promise<void> {
   const { active, pair, lmr } = here;
   await active.expect('dto 1 REMOTE_ACCESS', 'BROKEN');

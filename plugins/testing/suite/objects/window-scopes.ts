@@ -1,4 +1,4 @@
-/** Who may use a memory window, and what may be bound. */
+/** Scope of memory windows: the endpoints that may use one, and the memory it may cover. */
 import assert from 'node:assert/strict';
 import { CompletionFlags, type Ep, EvdFlags, MemPrivileges, VaType } from 'dapl';
 import type { Claim } from '../behaviour.js';
@@ -8,7 +8,7 @@ import { assertRefused, at, BOTH, bound, type Scene, scene, write } from './wind
 const { LOCAL_READ, LOCAL_WRITE, REMOTE_READ, REMOTE_WRITE } = MemPrivileges;
 
 export function scopingWindows(claim: Claim): void {
-  /** Connected a second time; the second endpoints. */
+  /** Connects a second pair of endpoints. */
   async function second(here: Scene): Promise<{ readonly from: Ep; readonly to: Ep }> {
     const [from, to] = [here.active.endpoint(), here.passive.endpoint()];
     await join(here, from, to);

@@ -1,4 +1,4 @@
-/** Memory windows (RMR): parts of regions, granted and taken back in the order of requests. */
+/** Memory windows (RMR): parts of regions, granted and revoked in the order of requests. */
 import assert from 'node:assert/strict';
 import { CompletionFlags, VaType } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -122,7 +122,7 @@ function granting(claim: Claim, make: Make, kind: string): void {
     const { active, passive, lmr, rmr } = here;
     const flags = CompletionFlags.SUPPRESS;
     rmr.bind(lmr.segment(0, 64), passive.ep, { privileges: BOTH, flags });
-    // What is posted behind the bind ends behind it.
+    // A request that is posted after the bind completes after it.
     passive.ep.postRdmaWrite([], 7, active.remote());
     await passive.expect('dto 7 SUCCESS');
     write(here, at(rmr));

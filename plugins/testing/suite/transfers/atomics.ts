@@ -9,7 +9,7 @@ const { ALL, REMOTE_ATOMIC } = MemPrivileges;
 const MAX = 2n ** 64n - 1n;
 const NEEDS = ['atomic'] as const;
 
-/** Connected, with memory that takes atomics. */
+/** Connects, with memory that allows atomics. */
 function atomicPeers(pair: CompliancePair, privileges = ALL | REMOTE_ATOMIC): Promise<Peers> {
   return connected(pair, { privileges });
 }
@@ -19,7 +19,7 @@ function word(peer: Peer, offsetBytes: number): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset + offsetBytes, 8);
 }
 
-/** Memory as the machine has it. */
+/** True on a little-endian machine. */
 const LITTLE = new Uint8Array(new Uint32Array([1]).buffer)[0] === 1;
 const read = (peer: Peer, offset: number): bigint => word(peer, offset).getBigUint64(0, LITTLE);
 const write = (peer: Peer, offset: number, value: bigint): void =>

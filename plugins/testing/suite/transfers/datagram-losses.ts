@@ -1,4 +1,4 @@
-/** What happens to datagrams that nobody can take: they are lost, and nobody is worse off. */
+/** Datagrams without a receiver are lost, without any other effect. */
 import assert from 'node:assert/strict';
 import { DatDtoStatus, type Evd, type Ia, type Lmr, nameOf, UdEp } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
@@ -21,7 +21,7 @@ function side(ia: Ia): Side {
   return { ep, evd, lmr: ia.allocate(1 << 16, { pz }) };
 }
 
-/** Cookie and length of the next completion, which is a success. */
+/** Cookie and length of the next completion, which must be a success. */
 async function next({ evd }: Side): Promise<[number, number]> {
   const { event } = await evd.wait({ timeoutMs: PATIENCE_MS });
   assert.ok(event.type === 'datagram', event.type);

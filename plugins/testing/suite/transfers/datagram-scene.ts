@@ -1,4 +1,4 @@
-/** A datagram endpoint of a behaviour, with what it needs. */
+/** A datagram endpoint with its adapter, event dispatcher and memory. */
 import type { Evd, Ia, Lmr, UdEp, UdEpAttributes } from 'dapl';
 
 export interface Side {

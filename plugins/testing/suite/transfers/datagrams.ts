@@ -1,4 +1,4 @@
-/** Endpoints for unreliable datagrams: resolving, sending, who a datagram came from. */
+/** Endpoints for unreliable datagrams: resolving, sending, the source of a datagram. */
 import assert from 'node:assert/strict';
 import { CompletionFlags, DatDto, type DatagramEvent, DatDtoStatus, DatError, UdEp } from 'dapl';
 import { group } from '../behaviour.js';
@@ -17,7 +17,7 @@ async function next({ evd }: Side): Promise<DatagramEvent> {
   return event;
 }
 
-/** A call that rejects with a DatError, which is returned. */
+/** The DatError with which a call rejects. */
 async function rejection(call: Promise<unknown>): Promise<DatError> {
   const error: unknown = await call.then(
     () => assert.fail('it did not reject'),

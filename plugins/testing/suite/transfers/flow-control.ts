@@ -1,8 +1,8 @@
-/** Receives that are too small, or not there. */
+/** Receives that are missing or too small. */
 import { group } from '../behaviour.js';
 import { connected, expectQuiet, settle } from '../peer.js';
 
-/** 1.28 ms (IBTA table 45), so that waiting is short. */
+/** 1.28 ms (IBTA table 45), to keep waits short. */
 const MIN_RNR_TIMER = 14;
 const FOR_EVER = 7;
 

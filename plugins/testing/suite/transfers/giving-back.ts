@@ -1,4 +1,4 @@
-/** What is freed is given back while the adapters stay open: nothing piles up. */
+/** Freed objects are released while the adapters stay open: nothing accumulates. */
 import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -10,14 +10,14 @@ import { CONN_QUAL, connected, join, meet, type Peers, settle } from '../peer.js
 import { assertHolds } from '../usage.js';
 
 const { ALL } = MemPrivileges;
-/** What is taken at first use, and kept for the next, has been taken then. */
+/** Cycles after which everything that is cached at first use has been allocated. */
 const WARM_UP = 2;
 const CYCLES = 3;
 const REGIONS = 8;
 const REGION_BYTES = 1 << 16;
 const LOOKS = 10;
 
-/** After some cycles the provider holds no more than after the first ones. */
+/** Asserts that the provider holds no more after many cycles than after the first ones. */
 async function givesBack(pair: CompliancePair, cycle: () => Promise<void>): Promise<void> {
   for (let i = 0; i < WARM_UP; i++) await cycle();
   const before = pair.usage?.() ?? {};
@@ -33,7 +33,7 @@ export const givingBack = group('Giving back', (plain) => {
     const peers = await connected(pair);
     const memories = await registerAndFree(peers);
     const left = (): number => memories.filter((memory) => memory.deref() !== undefined).length;
-    // A callback that refers to one may not have ended yet, nor a finalizer run.
+    // A callback that refers to one may still run, or a finalizer may be pending.
     for (let look = 0; look < LOOKS && left() > 0; look++) {
       await settle(pair);
       collect();
@@ -108,11 +108,11 @@ export const givingBack = group('Giving back', (plain) => {
   );
 });
 
-/** Regions over memory that nothing else refers to, each written by the peer. */
+/** Registers memory without other references, lets the peer write it, and frees it. */
 async function registerAndFree(peers: Peers): Promise<WeakRef<ArrayBuffer>[]> {
   const memories: WeakRef<ArrayBuffer>[] = [];
   for (let i = 1; i <= REGIONS; i++) memories.push(await writeOnce(peers, i));
-  // A device may keep the last region in mind that it has written.
+  // A device may cache the last region that it has written.
   const { active, passive } = peers;
   active.ep.postRdmaWrite(active.lmr.segment(0, 64), REGIONS + 1, passive.remote());
   await active.expect(`dto ${REGIONS + 1} SUCCESS`);

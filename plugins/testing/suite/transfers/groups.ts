@@ -1,4 +1,4 @@
-/** All behaviours, in the order in which a provider's author meets them. */
+/** All groups of behaviours, in the order in which they are reported. */
 import { answering } from '../connections/answering.js';
 import { atomics } from './atomics.js';
 import type { BehaviourGroup } from '../behaviour.js';

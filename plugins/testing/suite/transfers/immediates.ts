@@ -12,7 +12,7 @@ import {
   refuses,
 } from '../peer.js';
 
-/** Bytes that are all different, and the sign bit set. */
+/** A value of four different bytes with the sign bit set. */
 const IMMEDIATE = 0xdeadbe01;
 
 function facts(event: DatEvent | undefined): unknown {
@@ -60,7 +60,7 @@ export const immediates = group('Immediate data', (claim) => {
       transferredLength: size,
     });
     assertSameBytes(passive.lmr.bytes.subarray(64, 64 + size), source.bytes);
-    // The receive is consumed, its memory is not.
+    // The receive is consumed, but its memory is not written.
     assertAll(passive.lmr.bytes.subarray(0, 64), 0xee);
     const [written] = await active.expect('dto 2 SUCCESS');
     assert.deepEqual(facts(written), {

@@ -1,4 +1,4 @@
-/** Datagrams to multicast groups: each member has its copy, and nothing else has one. */
+/** Datagrams to multicast groups: each member gets one copy, and nobody else does. */
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { CompletionFlags, DatDtoStatus, type Ia, nameOf, UdEp, type UdEpAttributes } from 'dapl';
@@ -11,10 +11,10 @@ import { PATIENCE_MS } from '../patience.js';
 const { GRH_BYTES, MULTICAST_QPN } = UdEp;
 const SLOT_BYTES = 256;
 const UD_SEND_ONLY = 0x64;
-/** In the BTH: IBTA 9.2. */
+/** Offset in the BTH (IBTA 9.2). */
 const DESTINATION_QPN = 5;
 
-/** An endpoint with receives that has joined. */
+/** Creates an endpoint with receives that has joined the group. */
 function member(ia: Ia, address: string, attributes: Partial<UdEpAttributes> = {}): Side {
   const made = side(ia, attributes);
   for (let slot = 0; slot < 8; slot++) receive(made, slot);
@@ -34,7 +34,7 @@ function freshGroup({ passiveAddress }: CompliancePair): string {
   return `ff15::${randomInt(1, 0xffff).toString(16)}:${randomInt(1, 0xffff).toString(16)}`;
 }
 
-/** Sends a byte to a group that the sender is no member of, and sees it leave. */
+/** Returns a function that sends a byte to a group and waits for its completion. */
 function teller(sender: Side): (to: string, byte: number, qkey?: number) => Promise<void> {
   return async (to, byte, qkey = sender.ep.attributes.qkey) => {
     const handle = sender.ep.createAddressHandle({ address: to, qpn: MULTICAST_QPN, qkey });
@@ -62,7 +62,7 @@ async function next({ evd, lmr }: Side): Promise<Came> {
   return { cookie, lengthBytes, qpn: source?.qpn, address: source?.address, byte };
 }
 
-/** The bytes that come, of so many datagrams. */
+/** The bytes of this number of datagrams. */
 async function bytesOf(hearer: Side, count: number): Promise<number[]> {
   const bytes = [];
   for (let i = 0; i < count; i++) bytes.push((await next(hearer)).byte ?? -1);

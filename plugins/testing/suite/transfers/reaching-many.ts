@@ -1,4 +1,4 @@
-/** XRC: one connection from a node reaches the receivers of all adapters of a device. */
+/** XRC: one connection from a node reaches receivers of all adapters of a device. */
 import assert from 'node:assert/strict';
 import { DatDto, type DatEvent, RemoteSegment, type XrcDomainOptions } from 'dapl';
 import { gidFromIp, QpState } from 'dapl/spi';

@@ -1,4 +1,4 @@
-/** Shared receive queues that are full, empty, or hold too small a receive. */
+/** Shared receive queues that are full, empty, or hold receives that are too small. */
 import assert from 'node:assert/strict';
 import { type Claim, group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
@@ -9,7 +9,7 @@ interface Scene extends Peers {
   readonly srq: Srq;
 }
 
-/** The passive side receives from an SRQ of four; its peer gives up after two RNR NAKs. */
+/** The passive side has an SRQ of four entries; the active side gives up after two RNR NAKs. */
 async function scene(pair: CompliancePair): Promise<Scene> {
   const transport = { minRnrTimer: 14, rnrRetryCount: 2 };
   const peers = meet(pair, { attributes: { transport } });

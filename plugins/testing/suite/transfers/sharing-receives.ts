@@ -8,13 +8,13 @@ import { PATIENCE_MS } from '../patience.js';
 
 interface Scene extends Peers {
   readonly srq: Srq;
-  /** Of the passive side, on the queue; connected one to one with `senders`. */
+  /** Endpoints of the passive side on the SRQ, each connected to one of `senders`. */
   readonly receivers: readonly Ep[];
   readonly senders: readonly Ep[];
 }
 
 const SLOT_BYTES = 64;
-/** 1.28 ms (IBTA table 45), so that waiting is short. */
+/** 1.28 ms (IBTA table 45), to keep waits short. */
 const PATIENT = { transport: { minRnrTimer: 14, rnrRetryCount: 7 } };
 
 async function scene(pair: CompliancePair, endpoints: number, maxRecvDtos = 16): Promise<Scene> {
@@ -31,7 +31,7 @@ async function scene(pair: CompliancePair, endpoints: number, maxRecvDtos = 16):
   return { ...peers, srq, receivers, senders };
 }
 
-/** Receives with these cookies, each with a place of its own. */
+/** Posts receives with these cookies, each with memory of its own. */
 function post({ srq, passive }: Scene, ...cookies: readonly number[]): void {
   for (const cookie of cookies) {
     srq.postRecv(passive.lmr.segment(cookie * SLOT_BYTES, SLOT_BYTES), cookie);
@@ -44,7 +44,7 @@ function send({ active, senders }: Scene, from: number, byte: number): void {
   (senders[from] as Ep).postSend(active.lmr.segment(byte, 1), byte);
 }
 
-/** The byte that arrived with this receive. */
+/** The byte that arrived in this receive. */
 function arrived({ passive }: Scene, event: DatEvent | undefined): number | undefined {
   assert.ok(event?.type === 'dto');
   return passive.lmr.bytes[event.cookie * SLOT_BYTES];

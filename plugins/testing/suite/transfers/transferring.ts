@@ -20,7 +20,7 @@ const { SUPPRESS, BARRIER_FENCE } = CompletionFlags;
 const MIB = 1 << 20;
 const GUARD = 64;
 
-/** Sizes around what decides how a message is cut into packets. */
+/** Sizes around the limits that decide how a message is split into packets. */
 const SIZES: readonly (readonly [name: string, of: (ia: Ia) => number])[] = [
   ['0 bytes', () => 0],
   ['1 byte', () => 1],
@@ -37,7 +37,7 @@ async function roomy(pair: CompliancePair, lengthBytes: number): Promise<Peers> 
   return peers;
 }
 
-/** What lies behind the guard is right, and the guards are as they were. */
+/** Asserts the bytes between the guards, and that the guards are unchanged. */
 function assertArrived(to: Peer, from: Peer, lengthBytes: number): void {
   const { bytes } = to.lmr;
   const end = GUARD + lengthBytes;
@@ -138,8 +138,8 @@ function readToRmr(claim: Claim): void {
 }
 
 /**
- * Three parts that are neither adjacent nor in order, 100 + 0 + 2000 bytes of them; of two segments
- * the first and the last, and one of 2100 bytes where a list has no more.
+ * Three segments of 100, 0 and 2000 bytes, neither adjacent nor in order. If the adapter allows
+ * only two, the first and the last; if one, a segment of 2100 bytes.
  */
 function parts(peer: Peer): LmrSegment[] {
   const { lmr, ep } = peer;
@@ -192,12 +192,12 @@ function segments(claim: Claim, reading: Claim): void {
   );
 }
 
-/** So many parts of a region, each of a length of its own: 10 bytes, 11, 12 ... */
+/** Segments of a region with different lengths: 10 bytes, 11, 12 ... */
 function list({ lmr }: Peer, count: number): LmrSegment[] {
   return Array.from({ length: count }, (_, i) => lmr.segment(300 * i, 10 + i));
 }
 
-/** As many segments as the adapter takes, for every operation. */
+/** Each operation with as many segments as the adapter allows. */
 function widest(claim: Claim, reading: Claim): void {
   const roomFor = (count: number): number => 310 * count + 310;
 

@@ -24,10 +24,10 @@ import { CONN_QUAL, mtuBytes, textOf } from '../peer.js';
 import { PATIENCE_MS } from '../patience.js';
 
 const SLOT_BYTES = 4096;
-/** 1.28 ms (IBTA table 45), so that waiting is short; requests end soon when nobody answers. */
+/** 1.28 ms (IBTA table 45), to keep waits short. Unanswered requests end soon. */
 const TRANSPORT = { minRnrTimer: 14, rnrRetryCount: 7, ackTimeout: 10, retryCount: 3 };
 
-/** Four reads each way, or what the adapter has. */
+/** Four reads each way, or as many as the adapter allows. */
 function attributesOf(ia: Ia): EpAttributeOptions & { readonly maxRdmaReadIn: number } {
   const { maxRdmaReadPerEpIn, maxRdmaReadPerEpOut } = ia.query().ia;
   return {
@@ -39,7 +39,7 @@ function attributesOf(ia: Ia): EpAttributeOptions & { readonly maxRdmaReadIn: nu
 
 const { ALL, REMOTE_ATOMIC } = MemPrivileges;
 
-/** Names of memory that have been given out. */
+/** The number of memory names in use. */
 let memories = 0;
 
 /** An adapter with a domain, memory, and one event dispatcher. */
@@ -70,7 +70,7 @@ class Party {
   }
 }
 
-/** A process among several behind the device: what it has is its own, but the targets. */
+/** Stands for a process behind the device: it shares only the targets with others. */
 export class Receiver extends Party {
   readonly srq: XrcSrq;
   private readonly asyncEvents: string[] = [];
@@ -91,7 +91,7 @@ export class Receiver extends Party {
     return new Receiver(ia, domain, named ? `${key}/${++memories}` : undefined);
   }
 
-  /** Receives with these cookies, each with a place of its own. */
+  /** Posts receives with these cookies, each with memory of its own. */
   post(...cookies: readonly number[]): void {
     for (const cookie of cookies) this.srq.postRecv(this.place(cookie), cookie);
   }
@@ -106,7 +106,7 @@ export class Receiver extends Party {
     return new RemoteSegment({ address: address + BigInt(offsetBytes), rmrContext });
   }
 
-  /** The next receive: its cookie, what came, through which target. */
+  /** Waits for the next receive: its cookie, bytes and target. */
   async received(): Promise<{ cookie: number; bytes: Uint8Array; targetQpn: number }> {
     const event = await this.next();
     assert.ok(event.type === 'xrc-receive', textOf(event));
@@ -116,7 +116,7 @@ export class Receiver extends Party {
     return { cookie, targetQpn, bytes: this.place(cookie).bytes.slice(0, transferredLength) };
   }
 
-  /** What has been said of a target so far, in order; without its arrival. */
+  /** Async events about a target so far, in order, without those of its establishment. */
   told(qpn: number): string[] {
     const told = this.asyncEvents.filter((text) => text.startsWith(`${qpn} `));
     const names = told.map((text) => text.slice(`${qpn} `.length));
@@ -155,11 +155,11 @@ export interface Reach {
   readonly pair: CompliancePair;
   readonly initiator: Initiator;
   readonly receivers: readonly Receiver[];
-  /** Number of the target that the first receiver accepted with. */
+  /** Number of the target with which the first receiver accepted. */
   readonly target: number;
 }
 
-/** The active side asks; the first receiver is told. */
+/** Sends a connection request, and waits until the first receiver gets it. */
 export async function askReceiver(
   pair: CompliancePair,
   initiator: Initiator,
@@ -173,7 +173,7 @@ export async function askReceiver(
   return event.cr;
 }
 
-/** `count` receivers, each an adapter of its own on the passive device; one connection. */
+/** Connects to `count` receivers, each an adapter of its own on the passive device. */
 export async function reach(
   pair: CompliancePair,
   count = 2,
@@ -203,12 +203,12 @@ async function joinByRequest(
   return receiver.domain.accept(cr, { attributes: attributesOf(receiver.ia), ...options });
 }
 
-/** What both ports carry, or less. */
+/** A path MTU that both ports support. */
 export function pathMtuOf({ active, passive }: CompliancePair): number {
   return Math.min(1024, mtuBytes(active), mtuBytes(passive));
 }
 
-/** Without a connection manager: both know each other's numbers. */
+/** Connects without a connection manager, by queue pair numbers. */
 async function joinByNumbers(
   pair: CompliancePair,
   { ep }: Initiator,
