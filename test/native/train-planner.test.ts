@@ -5,7 +5,7 @@ import {
   type PlannedPacket,
   planTrains,
   type Train,
-} from '../../providers/softroce/port/train-planner.js';
+} from '../support/train-planner.js';
 import { nativeAddon } from './addon.js';
 
 type Row = readonly [first: number, count: number, segmentBytes: number];

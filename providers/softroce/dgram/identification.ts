@@ -1,6 +1,7 @@
 /**
- * Solves for the IPv4 identification, which a socket does not show, by the linearity of the CRC
- * (providers/hca/wire/ip-id.ts).
+ * Recovers the IPv4 identification, which a socket does not show, from the ICRC. A CRC is linear:
+ * the ICRC received and one computed with identification 0 differ by the bits of the true one,
+ * clocked through all bytes that follow.
  */
 import { CRC32_POLYNOMIAL } from '../../hca/wire/crc32.js';
 

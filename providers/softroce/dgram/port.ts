@@ -4,7 +4,7 @@
  *
  * - IPv4: the system puts an identification of its own into each datagram, while the ICRC is made
  *   with 0. A receiver of ours does not see the header; it asks whether the ICRC fits *some*
- *   identification (providers/hca/wire/ip-id.ts), and it does: 0. A receiver that sees the header,
+ *   identification (identification.ts), and it does: 0. A receiver that sees the header,
  *   as the kernel's rxe and every adapter do, finds another identification there and drops the
  *   packet.
  * - IPv6 has no identification, so sending works everywhere; but datagrams with UDP checksum 0, as

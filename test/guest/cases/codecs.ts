@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { emitCmMad, parseCmMad } from '../../../plugins/cm/wire/message.js';
 import { BTH_LENGTH } from '../../../core/spi/wire/bth.js';
 import { icrcPacket, PseudoHeader, readIcrc } from '../../../providers/hca/wire/icrc.js';
-import { recoverIpId } from '../../../providers/hca/wire/ip-id.js';
+import { solveIdentification } from '../../../providers/softroce/dgram/identification.js';
 import {
   checkPacket,
   HEADER_LENGTH_OF,
@@ -62,7 +62,7 @@ function assertPacketAgrees(datagram: Datagram, where: string): void {
   const received = readIcrc(view, end);
   assert.equal(icrcWith(datagram.ipId ?? 0), received, where);
   if (datagram.ipId !== undefined) {
-    assert.equal(recoverIpId(received, icrcWith(0), payload.length), datagram.ipId, where);
+    assert.equal(solveIdentification(received ^ icrcWith(0), end), datagram.ipId, where);
   }
 }
 

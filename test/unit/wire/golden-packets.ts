@@ -159,3 +159,8 @@ export function hexOf(bytes: Uint8Array): string {
 export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
+
+/** Message sequence number of the AETH at an offset. */
+export function aethMsn(view: DataView, offset: number): number {
+  return view.getUint32(offset) & 0xffffff;
+}

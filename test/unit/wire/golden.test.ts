@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 
 import * as reth from '../../../providers/hca/wire/extended-headers.js';
 import {
-  aethMsn,
   aethSyndrome,
   dethQkey,
   dethSrcQpn,
@@ -15,7 +14,7 @@ import * as bth from '../../../core/spi/wire/bth.js';
 import { PseudoHeader, icrcPacket, readIcrc, writeIcrc } from '../../../providers/hca/wire/icrc.js';
 import { OPCODES } from '../../../core/spi/wire/opcode.js';
 import * as layout from '../../../core/spi/wire/packet-layout.js';
-import { GOLDEN_PACKETS, bytesOf, hexOf, viewOf } from './golden-packets.js';
+import { aethMsn, GOLDEN_PACKETS, bytesOf, hexOf, viewOf } from './golden-packets.js';
 
 interface Split {
   readonly roce: Uint8Array;

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 
 import * as reth from '../../../providers/hca/wire/extended-headers.js';
 import {
-  aethMsn,
   aethSyndrome,
   dethQkey,
   dethSrcQpn,
@@ -15,7 +14,7 @@ import {
 } from '../../../providers/hca/wire/extended-headers.js';
 import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
 import * as bth from '../../../core/spi/wire/bth.js';
-import { hexOf, viewOf } from './golden-packets.js';
+import { aethMsn, hexOf, viewOf } from './golden-packets.js';
 
 /** What `write` puts at offset 4 of a buffer of 0xa5, with the guards on both sides. */
 function image(length: number, write: (view: DataView, offset: number) => void): string {

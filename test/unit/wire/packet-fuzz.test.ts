@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 
 import {
-  aethMsn,
   aethSyndrome,
   dethQkey,
   dethSrcQpn,
@@ -23,7 +22,6 @@ const ACCESSORS: readonly (readonly [Uint8Array, (view: DataView, offset: number
   [layout.RETH_OFFSET_OF, rethDmaLength],
   [layout.ATOMIC_ETH_OFFSET_OF, atomicCompareLo],
   [layout.AETH_OFFSET_OF, aethSyndrome],
-  [layout.AETH_OFFSET_OF, aethMsn],
   [layout.ATOMIC_ACK_ETH_OFFSET_OF, atomicAckLo],
   [layout.IMMDT_OFFSET_OF, immdtValue],
   [layout.IETH_OFFSET_OF, iethRkey],

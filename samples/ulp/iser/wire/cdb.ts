@@ -8,16 +8,11 @@ export const SCSI_OPCODE = {
   INQUIRY: 0x12,
   MODE_SENSE_6: 0x1a,
   READ_CAPACITY_10: 0x25,
-  READ_10: 0x28,
-  WRITE_10: 0x2a,
   SYNCHRONIZE_CACHE_10: 0x35,
   UNMAP: 0x42,
   READ_16: 0x88,
   COMPARE_AND_WRITE: 0x89,
   WRITE_16: 0x8a,
-  VERIFY_16: 0x8f,
-  SYNCHRONIZE_CACHE_16: 0x91,
-  WRITE_SAME_16: 0x93,
   SERVICE_ACTION_IN_16: 0x9e,
   REPORT_LUNS: 0xa0,
 } as const;
@@ -79,7 +74,7 @@ export const readCapacity16 = format(
   { operation: SCSI_OPCODE.SERVICE_ACTION_IN_16, serviceAction: 0x10 },
 );
 
-/** Fields that READ, WRITE and VERIFY of 16 bytes share. */
+/** Fields that READ(16) and WRITE(16) share. */
 const TRANSFER_16 = {
   operation,
   protect: bits(1, 0xe0),
@@ -107,50 +102,11 @@ export const write16 = format(
   { operation: SCSI_OPCODE.WRITE_16 },
 );
 
-export const verify16 = format(
-  'VERIFY(16)',
-  16,
-  {
-    ...TRANSFER_16,
-    /** 0 asks only whether the medium can be read, 1 compares with data of the initiator. */
-    byteCheck: bits(1, 0x06),
-  },
-  { operation: SCSI_OPCODE.VERIFY_16 },
-);
-
-/** READ and WRITE of 10 bytes, for blocks below 2^32. */
-const TRANSFER_10 = {
-  operation,
-  protect: bits(1, 0xe0),
-  dpo: flag(1, 0x10),
-  fua,
-  lba: uint(2, 4),
-  group: bits(6, 0x1f),
-  transferLength: uint(7, 2),
-} as const;
-
-export const read10 = format('READ(10)', 10, TRANSFER_10, { operation: SCSI_OPCODE.READ_10 });
-export const write10 = format('WRITE(10)', 10, TRANSFER_10, { operation: SCSI_OPCODE.WRITE_10 });
-
 export const synchronizeCache10 = format(
   'SYNCHRONIZE CACHE(10)',
   10,
   { operation, immediate: flag(1, 0x02), lba: uint(2, 4), blocks: uint(7, 2) },
   { operation: SCSI_OPCODE.SYNCHRONIZE_CACHE_10 },
-);
-
-export const synchronizeCache16 = format(
-  'SYNCHRONIZE CACHE(16)',
-  16,
-  {
-    operation,
-    /** Answered before the blocks are on the medium. */
-    immediate: flag(1, 0x02),
-    lba: uint64(2),
-    /** 0: from `lba` to the end. */
-    blocks: uint(10, 4),
-  },
-  { operation: SCSI_OPCODE.SYNCHRONIZE_CACHE_16 },
 );
 
 export const unmap = format(
@@ -172,23 +128,6 @@ export const unmapDescriptor = format('UNMAP block descriptor', 16, {
   lba: uint64(0),
   blocks: uint(8, 4),
 });
-
-export const writeSame16 = format(
-  'WRITE SAME(16)',
-  16,
-  {
-    operation,
-    protect: bits(1, 0xe0),
-    anchor: flag(1, 0x10),
-    unmap: flag(1, 0x08),
-    /** No data-out buffer: zeros are written. */
-    noDataOut: flag(1, 0x01),
-    lba: uint64(2),
-    blocks: uint(10, 4),
-    group: bits(14, 0x1f),
-  },
-  { operation: SCSI_OPCODE.WRITE_SAME_16 },
-);
 
 export const compareAndWrite = format(
   'COMPARE AND WRITE',

@@ -102,11 +102,3 @@ export const iserCmHeader = format('iSER CM header', 4, {
   /** The sender does not send, or does not take, SEND with invalidate. */
   sendWithInvalidateNotSupported: flag(0, 0x40),
 });
-
-/**
- * True if a peer supports SEND with invalidate. Both flags are negative, so a peer without private
- * data supports everything.
- */
-export function takesInvalidate(privateData: Uint8Array): boolean {
-  return privateData.length < 4 || !iserCmHeader.view(privateData).sendWithInvalidateNotSupported;
-}

@@ -60,15 +60,6 @@ export const modeHeader6 = format('mode parameter header', 4, {
   blockDescriptorLength: uint(3, 1),
 });
 
-/** Caching mode page (SBC-3 6.5.6). */
-export const cachingPage = format('caching mode page', 20, {
-  pageCode: bits(0, 0x3f),
-  pageLength: uint(1, 1),
-  /** Writes may be answered before they are on the medium. */
-  writeCacheEnabled: flag(2, 0x04),
-  readCacheDisabled: flag(2, 0x01),
-});
-
 /**
  * LUNs of REPORT LUNS data (SPC-4 6.33) that have a single level; others are left out.
  * @throws WireError for a list that is cut off within an entry

@@ -20,7 +20,6 @@ const READERS: Readonly<Record<string, (bytes: Uint8Array) => unknown>> = {
   readTargetPdu: wire.readTargetPdu,
   readAhs: wire.readAhs,
   readIserMessage: wire.readIserMessage,
-  takesInvalidate: wire.takesInvalidate,
   parseText: wire.parseText,
   readSense: wire.readSense,
   readSenseSegment: wire.readSenseSegment,

@@ -47,8 +47,6 @@ describe('iSER headers', () => {
 
   it('the flags of the connection are negative', () => {
     assert.equal(toHex(wire.iserCmHeader.make({ zbvaNotSupported: true }).bytes), '80000000');
-    assert.equal(wire.takesInvalidate(hex('80000000')), true);
-    assert.equal(wire.takesInvalidate(hex('c0000000')), false);
-    assert.equal(wire.takesInvalidate(hex('')), true);
+    assert.equal(wire.iserCmHeader.view(hex('c0000000')).sendWithInvalidateNotSupported, true);
   });
 });

@@ -50,7 +50,7 @@ const FROM_INITIATOR: readonly Golden[] = [
       expectedDataTransferLength: 0x80000,
       cmdSn: 0x8f,
       expStatSn: 0xb62ed2dc,
-      cdb: wire.write10.make({ lba: 0x00000380, transferLength: 0x0400 }).bytes,
+      cdb: hex('2a000000038000040000'),
     }),
     bytes: '01a10000 00002000 00*8 1d000000 00080000 0000008f b62ed2dc 2a000000 03800004 00 00*7',
   },

@@ -1,9 +1,9 @@
 /**
  * Plans which packets leave as one segmented datagram (a train): runs to one path and slot, of
  * equal sizes, of which the last may be shorter. The planner itself is native, since it runs for
- * every packet (native/packets/train_planner.cc). This is its pure function, for tests and tools.
+ * every packet (native/packets/train_planner.cc). This calls it as a pure function.
  */
-import type { NativeAddon } from './native-addon.js';
+import type { NativeAddon } from '../../providers/softroce/port/native-addon.js';
 
 export interface PlannedPacket {
   readonly path: number;
