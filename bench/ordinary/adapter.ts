@@ -1,20 +1,20 @@
-/** The adapter of a program that opens one itself, when it is wanted. */
+/** A program with an adapter of its own, which it opens at first use. */
 import { type Ia, openIa } from 'dapl';
 import { provider } from '../compare/provider.js';
 
-export class OwnAdapter {
+export class AdapterProgram {
   private ia: Ia | undefined;
 
-  /** @param isShared through shared memory, too */
+  /** @param isShared also through shared memory */
   constructor(
     private readonly isShared: boolean,
     private readonly local: string,
+    protected readonly remote: string,
   ) {}
 
-  async open(): Promise<Ia> {
+  protected async open(): Promise<Ia> {
     const options = { addresses: [this.local], ...(!this.isShared && { shm: false }) };
-    this.ia ??= await openIa(provider(options));
-    return this.ia;
+    return (this.ia ??= await openIa(provider(options)));
   }
 
   counters(): Readonly<Record<string, number>> | undefined {

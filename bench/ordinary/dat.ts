@@ -1,7 +1,7 @@
 /** A program of DAT: endpoints whose completions are a stream, `ep.completions$`. */
 import { DatDto, DatDtoStatus, type Ep, type Ia, type LmrSegment } from 'dapl';
 import { established } from '../compare/connection.js';
-import type { OwnAdapter } from './adapter.js';
+import { AdapterProgram } from './adapter.js';
 import { Inbox, type Job, type Link, type Program } from './link.js';
 
 const CONN_QUAL = 7600;
@@ -21,12 +21,13 @@ class DatLink implements Link {
   constructor(ia: Ia, { bytes }: Job) {
     this.bytes = bytes;
     const pz = ia.createPz();
-    const attributes = { maxRecvDtos: SLOTS, maxRequestDtos: SLOTS };
-    this.ep = ia.createEndpoint({ pz, attributes });
+    this.ep = ia.createEndpoint({
+      pz,
+      attributes: { maxRecvDtos: SLOTS, maxRequestDtos: SLOTS },
+    });
     const memory = ia.allocate(2 * SLOTS * bytes, { pz });
     this.memory = memory.bytes;
-    const ofSlot = (_: unknown, i: number): LmrSegment => memory.segment(i * bytes, bytes);
-    this.slots = Array.from({ length: 2 * SLOTS }, ofSlot);
+    this.slots = Array.from({ length: 2 * SLOTS }, (_, i) => memory.segment(i * bytes, bytes));
     for (let i = 0; i < SLOTS; i++) this.ep.postRecv(this.slots[i]!, i);
     this.ep.completions$.subscribe((event) => {
       if (event.type !== 'dto') return;
@@ -57,14 +58,9 @@ class DatLink implements Link {
   }
 }
 
-export class DatProgram implements Program {
-  constructor(
-    private readonly adapter: OwnAdapter,
-    private readonly remote: string,
-  ) {}
-
+export class DatProgram extends AdapterProgram implements Program {
   async listen(job: Job, take: (link: Link) => void): Promise<number> {
-    const ia = await this.adapter.open();
+    const ia = await this.open();
     ia.createPsp({ connQual: CONN_QUAL }).requests$.subscribe(({ cr }) => {
       const link = new DatLink(ia, job);
       cr?.accept(link.ep);
@@ -74,19 +70,10 @@ export class DatProgram implements Program {
   }
 
   async connect(job: Job, port: number): Promise<Link> {
-    const link = new DatLink(await this.adapter.open(), job);
+    const link = new DatLink(await this.open(), job);
     const done = established(link.ep);
-    const where = { address: this.remote, connQual: port, timeoutMs: CONNECT_TIMEOUT_MS };
-    link.ep.connect(where);
+    link.ep.connect({ address: this.remote, connQual: port, timeoutMs: CONNECT_TIMEOUT_MS });
     await done;
     return link;
-  }
-
-  counters(): Readonly<Record<string, number>> | undefined {
-    return this.adapter.counters();
-  }
-
-  async close(): Promise<void> {
-    await this.adapter.close();
   }
 }

@@ -7,18 +7,16 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { named, positive } from '../compare/arguments.js';
 import { changeTable, conclusion } from '../against/changes.js';
 import { buildWorktree } from '../against/worktree.js';
-import { describeRun, type RunDescription } from '../compare/describe-run.js';
+import { describeRun } from '../compare/describe-run.js';
 import { PLACES } from './places.js';
 import { PROGRAMS } from './programs.js';
-import { record } from './record.js';
-import { changesOfOrdinary, ordinaryTables } from './report.js';
-import { type Row, ROWS } from './rows.js';
+import { changesOfOrdinary, ordinaryTables, record } from './report.js';
+import { ROWS, shortRows } from './rows.js';
 import { runOrdinary, type RunOptions } from './run.js';
-import { shortRows } from './short.js';
 
 const PAGE = fileURLToPath(new URL('../../../docs/performance.md', import.meta.url));
 
@@ -49,7 +47,7 @@ function parse(): { given: Arguments; options: RunOptions } {
     .option('--quick', 'the rows that decide, in two minutes')
     .option('--short', 'each program, peer and place in a short row: whether everything works')
     .option('--only <text...>', 'rows whose name contains one of the texts, whatever its case')
-    .option('--place <name...>', `some of ${PLACES.map(({ label }) => label).join(', ')}`)
+    .addOption(new Option('--place <name...>').choices(PLACES.map(({ label }) => label)))
     .option('--program <name...>', `some of ${Object.keys(PROGRAMS).join(', ')}`)
     .option('--rounds <n>', 'interleaved rounds (9)', positive)
     .option('--seconds <s>', 'of each measurement (0.25)', positive)
@@ -60,35 +58,29 @@ function parse(): { given: Arguments; options: RunOptions } {
     .parse();
   const given = program.opts<Arguments>();
   const { quick, short, only = [''], place, rounds, seconds } = given;
-  const labels = place ?? PLACES.map(({ label }) => label);
-  const unknown = labels.find((label) => !PLACES.some((each) => each.label === label));
-  if (unknown !== undefined) program.error(`no place is called "${unknown}"`);
-  const all: readonly Row[] = short ? shortRows() : ROWS;
-  const rows = named(all, only).filter(({ isQuick }) => !quick || isQuick);
+  const rows = named(short ? shortRows() : ROWS, only).filter(({ isQuick }) => !quick || isQuick);
   if (rows.length === 0) program.error(`no row is called "${only.join('" or "')}"`);
-  const places = PLACES.filter(({ label, isQuick }) => {
-    return labels.includes(label) && (!quick || place !== undefined || isQuick);
-  });
+  const places = PLACES.filter(
+    ({ label, isQuick }) => place?.includes(label) ?? (!quick || isQuick),
+  );
   const programs = given.program ?? (quick ? QUICK_PROGRAMS : Object.keys(PROGRAMS));
-  const times = short ? SHORT : quick ? QUICK : FULL;
-  const own = { ...(rounds && { rounds: Math.ceil(rounds) }), ...(seconds && { seconds }) };
-  return { given, options: { rows, places, programs, ...times, ...own, onProgress: progress } };
-}
-
-function progress(text: string): void {
-  process.stderr.write(`${text}\n`);
+  const times = {
+    ...(short ? SHORT : quick ? QUICK : FULL),
+    ...(rounds && { rounds: Math.ceil(rounds) }),
+    ...(seconds && { seconds }),
+  };
+  return { given, options: { rows, places, programs, ...times, onProgress: console.error } };
 }
 
 async function main(): Promise<void> {
   const { given, options } = parse();
   const style = given.markdown ? 'markdown' : 'text';
-  const description: RunDescription = describeRun();
+  const description = describeRun();
   // A signal ends the run as an exit does, which takes places and processes away.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => process.exit(130));
   }
-  const revision = given.against;
-  const before = revision === undefined ? undefined : buildWorktree(revision, 'ordinary');
+  const before = given.against ? buildWorktree(given.against, 'ordinary') : undefined;
   const outcome = await runOrdinary({ ...options, before: before?.worker });
   before?.remove();
   for (const [place, why] of Object.entries(outcome.leftOut)) {

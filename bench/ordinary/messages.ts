@@ -67,9 +67,8 @@ export class IpcProgram implements Program {
   }
 
   connect(job: Job): Promise<Link> {
-    const child = fork(WORKER, ['ipc-server', JSON.stringify(job)], { serialization: 'advanced' });
-    this.child = child;
-    return Promise.resolve(ipcLink(child));
+    this.child = fork(WORKER, ['ipc-server', JSON.stringify(job)], { serialization: 'advanced' });
+    return Promise.resolve(ipcLink(this.child));
   }
 
   others(): Promise<Usage> {

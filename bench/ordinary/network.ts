@@ -47,14 +47,12 @@ export function networkPlaces(): Place[] {
 
 function lackOf({ loss, delayMs }: Link): string | undefined {
   if (process.geteuid?.() !== 0) return 'network namespaces need root';
-  const program = ['ip', 'tc', 'nsenter', ...(loss ? ['iptables'] : [])].find(isMissing);
+  const program = ['ip', 'tc', 'nsenter', ...(loss ? ['iptables'] : [])].find(
+    (each) => spawnSync('which', [each]).status !== 0,
+  );
   if (program !== undefined) return `${program} is not installed: apt install iproute2 iptables`;
   if (delayMs !== undefined && !existsSync('/dev/net/tun')) return 'there is no /dev/net/tun';
   return undefined;
-}
-
-function isMissing(program: string): boolean {
-  return spawnSync('which', [program]).status !== 0;
 }
 
 async function openLink(link: Link): Promise<Site> {
@@ -121,8 +119,7 @@ function lose(ends: readonly string[], probability = 0): Lift {
   const rule = ['-m', 'statistic', '--mode', 'random', '--probability', String(probability)];
   const change = (how: '-A' | '-D'): void => {
     for (const end of ends) {
-      const inside = [`--net=/run/netns/${end}`, 'iptables', how, 'INPUT', ...rule, '-j', 'DROP'];
-      run('nsenter', ...inside);
+      run('nsenter', `--net=/run/netns/${end}`, 'iptables', how, 'INPUT', ...rule, '-j', 'DROP');
     }
   };
   change('-A');

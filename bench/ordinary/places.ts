@@ -1,5 +1,5 @@
 /** Places: what else goes on where a program runs. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pin } from '../compare/pinned.js';
@@ -47,15 +47,14 @@ function onLoopback(burden: Site['burden']): Place['open'] {
 
 /** Processes that compute, at normal priority and unpinned. */
 function busy(processes: number): Lift {
-  const children: ChildProcess[] = [];
+  const children = Array.from({ length: processes }, () =>
+    spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }),
+  );
   const end = (): void => {
     for (const child of children) child.kill('SIGKILL');
     process.off('exit', end);
   };
   process.on('exit', end);
-  for (let i = 0; i < processes; i++) {
-    children.push(spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' }));
-  }
   return end;
 }
 

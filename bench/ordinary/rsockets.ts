@@ -1,20 +1,15 @@
 /** Programs over the sockets of `dapl/ulp/socket`, with rsockets beneath. */
 import { rsocket } from 'dapl/ulp/rsocket';
 import { createConnection, createServer, type RdmaServer } from 'dapl/ulp/socket';
-import type { OwnAdapter } from './adapter.js';
+import { AdapterProgram } from './adapter.js';
 import type { Job, Link, Program } from './link.js';
 import { connected, SocketLink } from './sockets.js';
 
-export class RsocketProgram implements Program {
+export class RsocketProgram extends AdapterProgram implements Program {
   private server: RdmaServer | undefined;
 
-  constructor(
-    private readonly adapter: OwnAdapter,
-    private readonly remote: string,
-  ) {}
-
   async listen(_job: Job, take: (link: Link) => void): Promise<number> {
-    const protocol = rsocket(await this.adapter.open());
+    const protocol = rsocket(await this.open());
     const server = createServer({ protocol }, (socket) => take(new SocketLink(socket)));
     this.server = server;
     await new Promise<void>((resolve, reject) => {
@@ -24,16 +19,12 @@ export class RsocketProgram implements Program {
   }
 
   async connect(_job: Job, port: number): Promise<Link> {
-    const protocol = rsocket(await this.adapter.open());
+    const protocol = rsocket(await this.open());
     return connected(createConnection({ protocol, host: this.remote, port }));
   }
 
-  counters(): Readonly<Record<string, number>> | undefined {
-    return this.adapter.counters();
-  }
-
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.server?.close();
-    await this.adapter.close();
+    await super.close();
   }
 }

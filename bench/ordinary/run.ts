@@ -104,8 +104,9 @@ class RowRun {
     // A run that only shows that everything works has no time for long rows.
     const isBrief = options.rounds === 1;
     this.seconds = Math.max(options.seconds, isBrief ? 0 : (row.seconds?.[place.group] ?? 0));
-    const nothing = { team: undefined, settling: undefined, failure: undefined };
-    this.members = programs.map((program) => ({ program, samples: {}, ...nothing }));
+    this.members = programs.map((program) => ({
+      ...{ program, samples: {}, team: undefined, settling: undefined, failure: undefined },
+    }));
   }
 
   async run(): Promise<Result[]> {

@@ -114,35 +114,35 @@ export class Team {
 
   /** A row for each step of processes that have done nothing yet. */
   async measureCold(job: Job): Promise<Readonly<Record<string, Sample>>> {
-    const steps: Record<string, Sample> = {};
     const opened = await Promise.all(
       this.processes.map(async (each) => {
         return (await each.ask({ call: 'opening' })).value as readonly [Usage, Usage];
       }),
     );
-    const note = (step: string, before: readonly Usage[], after: readonly Usage[]): void => {
-      steps[step] = stepOf(before, after);
-    };
     const [atFirst, imported] = [opened.map(([first]) => first), opened.map(([, last]) => last)];
-    note('import', atFirst.slice(0, 1), imported.slice(0, 1));
-    let before = await this.look();
+    const idle = await this.look();
     const port = await this.listen(job);
-    let after = await this.look();
-    note('listen', before.slice(1), after.slice(1));
-    const { cpu, mean } = stepOf(atFirst.slice(1), imported.slice(1));
-    const listened = steps['listen']!;
-    const both = { cpu: cpu + listened.cpu, mean: mean + listened.mean };
-    steps['import and listen'] = { ...listened, ...both };
-    before = after;
+    const listening = await this.look();
     await this.connect(job, port);
-    after = await this.look();
-    note('connect', before, after);
-    before = after;
+    const connected = await this.look();
+    const serverImport = stepOf(atFirst.slice(1), imported.slice(1));
+    const listen = stepOf(idle.slice(1), listening.slice(1));
+    const { cpu, mean } = listen;
+    const steps: Record<string, Sample> = {
+      import: stepOf(atFirst.slice(0, 1), imported.slice(0, 1)),
+      listen,
+      'import and listen': {
+        ...listen,
+        cpu: serverImport.cpu + cpu,
+        mean: serverImport.mean + mean,
+      },
+      connect: stepOf(listening, connected),
+    };
     let done = 0;
     for (const messages of COLD_MESSAGES) {
       await this.client.ask({ call: 'run', seconds: Infinity, messages: messages - done });
       done = messages;
-      note(coldStep(messages), before, await this.look());
+      steps[coldStep(messages)] = stepOf(connected, await this.look());
     }
     return steps;
   }
@@ -164,7 +164,7 @@ export class Team {
   private async listen(job: Job): Promise<number> {
     this.job = job;
     const answer = await this.server?.ask({ call: 'listen', job }, PATIENCE_MS);
-    return answer === undefined ? 0 : (answer.value as number);
+    return (answer?.value ?? 0) as number;
   }
 
   private async connect(job: Job, serverPort: number): Promise<void> {
@@ -173,10 +173,12 @@ export class Team {
     if (near !== undefined && far !== undefined) {
       const between = `${this.isForwarded ? 'rsocket' : 'tcp'}:${far.address}:${RELAY_PORT}`;
       const [entry, exit] = [RELAY_PORT, port].map((each) => `tcp:${this.serverAddress}:${each}`);
-      const behind = { listen: between, to: exit!, from: far.address };
-      await far.process.ask({ call: 'relay', relay: behind }, PATIENCE_MS);
-      const before = { listen: entry!, to: between, from: near.address };
-      await near.process.ask({ call: 'relay', relay: before }, PATIENCE_MS);
+      for (const [{ process, address }, listen, to] of [
+        [far, between, exit!],
+        [near, entry!, between],
+      ] as const) {
+        await process.ask({ call: 'relay', relay: { listen, to, from: address } }, PATIENCE_MS);
+      }
       port = RELAY_PORT;
     }
     await this.client.ask({ call: 'connect', job, port }, PATIENCE_MS);

@@ -62,7 +62,9 @@ export function isSettled({ settling }: Result): boolean {
 
 /** Goals of a result; none where it, or its peer, has no figures. */
 export function verdictsOf(results: readonly Result[], result: Result): Verdict[] {
-  const row = rowOf(result.row);
+  const isOf = ({ label, isCold }: Row): boolean =>
+    result.row === label || (isCold === true && result.row.startsWith(label));
+  const row = ROWS.find(isOf);
   const goals = row?.goals[result.group] ?? [];
   return goals.flatMap((goal) => {
     const isMeant = goal.step === undefined || result.row === `${row!.label}, ${goal.step}`;
@@ -73,10 +75,6 @@ export function verdictsOf(results: readonly Result[], result: Result): Verdict[
     const value = median(ratios(goal.metric, result, peer));
     return [{ ...goal, value, met: isMet(goal, value) }];
   });
-}
-
-function rowOf(label: string): Row | undefined {
-  return ROWS.find((row) => row.label === label || (row.isCold && label.startsWith(row.label)));
 }
 
 function isMet({ metric, limit }: Goal, value: number): boolean {

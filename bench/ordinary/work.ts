@@ -117,8 +117,7 @@ export class Client {
       const dueMs = start + (i * 1000) / rate;
       const early = dueMs - performance.now();
       if (early > 0) await sleep(early);
-      const answered = (): void => void times.push((performance.now() - dueMs) * 1000);
-      open.push(this.ask(link).then(answered));
+      open.push(this.ask(link).then(() => void times.push((performance.now() - dueMs) * 1000)));
     }
     await Promise.all(open);
     const sum = times.reduce((a, b) => a + b, 0);
@@ -134,8 +133,7 @@ export class Client {
   }
 
   private async connectAndClose(): Promise<void> {
-    const link = await this.program.connect(this.job, this.port);
-    await link.close();
+    await (await this.program.connect(this.job, this.port)).close();
   }
 }
 

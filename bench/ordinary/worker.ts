@@ -4,7 +4,6 @@ import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serveCalls } from '../compare/serve.js';
 import { settle } from '../compare/settle.js';
-import type { OwnAdapter } from './adapter.js';
 import type { Job, Program } from './link.js';
 import type { Relay } from './relays.js';
 import { together, type Usage, usage } from './usage.js';
@@ -37,8 +36,8 @@ type Open = (flags: readonly string[]) => Promise<Program>;
 
 /** Modules are loaded when they are wanted: the cost of that is a row. */
 const OPENERS: Readonly<Record<string, Open>> = {
-  tcp: () => openNode('tcp'),
-  unix: () => openNode('unix'),
+  tcp: async () => new (await import('./sockets.js')).NodeProgram('tcp', local, remote),
+  unix: async () => new (await import('./sockets.js')).NodeProgram('unix', local, remote),
   ws: async () => {
     const { MessengerProgram } = await import('./messages.js');
     const { WebSockets } = await import('../front/web-socket.js');
@@ -47,32 +46,17 @@ const OPENERS: Readonly<Record<string, Open>> = {
   ipc: async () => new (await import('./messages.js')).IpcProgram(),
   easy: openEasy,
   channel: openEasy,
-  rsocket: async (flags) => {
-    const { RsocketProgram } = await import('./rsockets.js');
-    return new RsocketProgram(await adapter(flags), remote);
-  },
-  dat: async (flags) => {
-    const { DatProgram } = await import('./dat.js');
-    return new DatProgram(await adapter(flags), remote);
-  },
+  rsocket: async (flags) =>
+    new (await import('./rsockets.js')).RsocketProgram(!flags.includes('udp'), local, remote),
+  dat: async (flags) =>
+    new (await import('./dat.js')).DatProgram(!flags.includes('udp'), local, remote),
 };
-
-async function adapter(flags: readonly string[]): Promise<OwnAdapter> {
-  const { OwnAdapter } = await import('./adapter.js');
-  return new OwnAdapter(!flags.includes('udp'), local);
-}
-
-async function openNode(which: 'tcp' | 'unix'): Promise<Program> {
-  const { NodeProgram } = await import('./sockets.js');
-  return new NodeProgram(which, local, remote);
-}
 
 async function openEasy(flags: readonly string[]): Promise<Program> {
   const { EasyProgram } = await import('./promises.js');
   const polling = (['event', 'adaptive'] as const).find((each) => flags.includes(each));
   const way = kind.startsWith('channel') ? (await import('./channels.js')).CHANNEL : undefined;
-  const options = { way, isShared: !flags.includes('udp'), polling };
-  return new EasyProgram(options, local, remote);
+  return new EasyProgram({ way, isShared: !flags.includes('udp'), polling }, local, remote);
 }
 
 /** The child of a client over IPC. */

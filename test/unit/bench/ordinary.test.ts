@@ -3,10 +3,9 @@
 import assert from 'node:assert/strict';
 import { settle } from '../../../bench/compare/settle.js';
 import { PROGRAMS } from '../../../bench/ordinary/programs.js';
-import { record } from '../../../bench/ordinary/record.js';
-import { ROWS } from '../../../bench/ordinary/rows.js';
+import { record } from '../../../bench/ordinary/report.js';
+import { ROWS, shortRows } from '../../../bench/ordinary/rows.js';
 import type { Result } from '../../../bench/ordinary/run.js';
-import { shortRows } from '../../../bench/ordinary/short.js';
 import { type Sample, Team } from '../../../bench/ordinary/team.js';
 import { control, verdictsOf } from '../../../bench/ordinary/verdicts.js';
 import { loopback } from '../../support/loopback.js';
