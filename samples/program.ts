@@ -4,7 +4,7 @@
 import { DatError, type Ia, openIa } from 'dapl';
 import { FlowError } from 'dapl/flow';
 import { printable } from './printable.js';
-import { providerAt, type ProviderName } from './provider-option.js';
+import { providerAt, type ProviderName } from './command-options.js';
 
 const EXIT_CODES = { SIGINT: 130, SIGTERM: 143 } as const;
 

@@ -11,7 +11,7 @@ import { portPlan } from './port/plan.js';
 import type { ProviderFixture } from './suite/fixture.js';
 import { behaviourGroups } from './suite/transfers/groups.js';
 import { planOf } from './suite/plan.js';
-import { PROVIDER_PAIRS } from './suite/provider-pairs.js';
+import { PROVIDER_PAIRS } from './suite/capabilities.js';
 import { registerPlan } from './suite/register.js';
 import { type BehaviourResult, runPlan, type RunOptions } from './suite/run-plan.js';
 

@@ -1,8 +1,7 @@
 /** The command line: dapltest's own letters, so that either program can stand in for the other. */
 import { Command, InvalidArgumentError, Option } from 'commander';
 
-import { integer } from '../integer-option.js';
-import { providerOption, type ProviderName } from '../provider-option.js';
+import { integer, type ProviderName, providerOption } from '../command-options.js';
 import type { ServerAddress } from './client.js';
 import { type LimitName, type LimitOptions, LIMITS } from './limit.js';
 import { DEFAULT_PORT, type PerformanceCommand, type TransactionCommand } from './messages.js';

@@ -1,8 +1,7 @@
 /** The command line: dtest's own letters, so that either program can stand in for the other. */
 import { Command, Option } from 'commander';
 
-import { integer } from '../integer-option.js';
-import { providerOption, type ProviderName } from '../provider-option.js';
+import { integer, type ProviderName, providerOption } from '../command-options.js';
 import { allLengths } from './protocol.js';
 
 /** Settings that must be the same on both sides. */

@@ -7,7 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { Argument, Command } from 'commander';
 import { DatError, localAddressToward } from 'dapl';
 
-import { integer } from '../integer-option.js';
+import { integer } from '../command-options.js';
 import { printableLines } from '../printable.js';
 import { runProgram } from '../program.js';
 import { MAX_TEXT_BYTES } from './protocol.js';

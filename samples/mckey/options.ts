@@ -1,8 +1,7 @@
 /** The command line: mckey's own letters, so that either program can stand in for the other. */
 import { Command } from 'commander';
 
-import { integer } from '../integer-option.js';
-import { providerOption, type ProviderName } from '../provider-option.js';
+import { integer, type ProviderName, providerOption } from '../command-options.js';
 
 export interface Options {
   /** IP address of the group. */

@@ -18,7 +18,7 @@ import {
   tap,
   toArray,
 } from 'rxjs';
-import { aWhile, numberOf, type World } from './fabric.js';
+import { aWhile, numberOf, type Traffic } from './traffic.js';
 
 /** One point of the review. */
 export interface Point {
@@ -27,7 +27,7 @@ export interface Point {
   /** The work that a consumer of kDAPL had to do. */
   readonly then: string;
   /** The same with streams. @returns the outcome, which is the same on every provider */
-  readonly now: (world: World) => Promise<string>;
+  readonly now: (traffic: Traffic) => Promise<string>;
 }
 
 const ONE = { policy: 'ONE' } as const;
@@ -39,17 +39,17 @@ export const POINTS: readonly Point[] = [
     then:
       'trust a flag and a spin lock in the provider; and return at once, for an upcall could not ' +
       'sleep: what took longer went to a queue and a thread of your own.',
-    now: async (world: World): Promise<string> => {
+    now: async (traffic: Traffic): Promise<string> => {
       let inside = 0;
       let most = 0;
-      const numbers$ = upcalls(world.evd, ONE, async (event) => {
+      const numbers$ = upcalls(traffic.evd, ONE, async (event) => {
         most = Math.max(most, ++inside);
         await aWhile();
         inside--;
         return numberOf(event);
       });
       const numbers = lastValueFrom(numbers$.pipe(take(4), toArray()));
-      await world.arrive(4);
+      await traffic.arrive(4);
       return `${String(await numbers)}: ${most} at a time`;
     },
   },
@@ -59,16 +59,16 @@ export const POINTS: readonly Point[] = [
     then:
       'do without: the function that made upcalls could not be entered twice, so ' +
       'DAT_UPCALL_MANY was not there, and a pool of threads had to be fed by hand.',
-    now: async (world: World): Promise<string> => {
-      await world.arrive(8);
+    now: async (traffic: Traffic): Promise<string> => {
+      await traffic.arrive(8);
       const begun: number[] = [];
       const gate = new Subject<void>();
-      const subscription = upcalls(world.evd, { policy: 'MANY', limit: 3 }, async (event) => {
+      const subscription = upcalls(traffic.evd, { policy: 'MANY', limit: 3 }, async (event) => {
         begun.push(numberOf(event));
         await firstValueFrom(gate);
       }).subscribe();
       await aWhile();
-      const stalled = `${String(begun)} in progress, ${world.waiting} wait in the dispatcher`;
+      const stalled = `${String(begun)} in progress, ${traffic.waiting} wait in the dispatcher`;
       subscription.unsubscribe();
       gate.next();
       return stalled;
@@ -80,10 +80,10 @@ export const POINTS: readonly Point[] = [
     then:
       'disable upcalls, and then find out whether one was still running on another processor ' +
       'before its memory could go: DAT_UPCALL_TEARDOWN was not defined further.',
-    now: async (world: World): Promise<string> => {
-      await world.arrive(3);
+    now: async (traffic: Traffic): Promise<string> => {
+      await traffic.arrive(3);
       const log: string[] = [];
-      const all$ = upcalls(world.evd, ONE, async () => {
+      const all$ = upcalls(traffic.evd, ONE, async () => {
         log.push('begins');
         await aWhile();
         log.push('ends');
@@ -94,7 +94,7 @@ export const POINTS: readonly Point[] = [
       await all$.torndown;
       log.push('torndown');
       await aWhile();
-      return `${log.join(', ')}; ${world.waiting} wait`;
+      return `${log.join(', ')}; ${traffic.waiting} wait`;
     },
   },
   {
@@ -103,13 +103,13 @@ export const POINTS: readonly Point[] = [
     then:
       'take care: dapl_evd_dequeue could call the upcall again inside the upcall, for an event ' +
       'that it made itself, and a lock there would have waited for its own holder.',
-    now: async (world: World): Promise<string> => {
-      await world.arrive(4);
+    now: async (traffic: Traffic): Promise<string> => {
+      await traffic.arrive(4);
       let depth = 0;
       let deepest = 0;
-      const all$ = upcalls(world.evd, { policy: 'NOTIFY' }, () => {
+      const all$ = upcalls(traffic.evd, { policy: 'NOTIFY' }, () => {
         deepest = Math.max(deepest, ++depth);
-        const numbers = world.drain();
+        const numbers = traffic.drain();
         depth--;
         return numbers;
       });
@@ -122,8 +122,8 @@ export const POINTS: readonly Point[] = [
     then:
       'hope that the failed completion was dequeued, since that was where BROKEN was made; then ' +
       'it was taken out, and a consumer had to guess from the status of a completion.',
-    now: async (world: World): Promise<string> => {
-      const { sender, receiver } = world;
+    now: async (traffic: Traffic): Promise<string> => {
+      const { sender, receiver } = traffic;
       const broken = firstValueFrom(sender.connection$.pipe(take(2), toArray()));
       const messages = lastValueFrom(receives(sender).pipe(toArray()));
       // Memory of the receiver that was never granted.
@@ -141,14 +141,14 @@ export const POINTS: readonly Point[] = [
     then:
       'live with it: a completion between the return of the upcall and ib_req_notify_cq had no ' +
       'upcall, until another one came; so poll now and then, to be sure.',
-    now: async (world: World): Promise<string> => {
-      const numbers$ = upcalls(world.evd, ONE, async (event) => {
+    now: async (traffic: Traffic): Promise<string> => {
+      const numbers$ = upcalls(traffic.evd, ONE, async (event) => {
         // The next one, which is the last, arrives while this upcall is in progress.
-        if (numberOf(event) === 0) await world.arrive(1);
+        if (numberOf(event) === 0) await traffic.arrive(1);
         return numberOf(event);
       });
       const numbers = lastValueFrom(numbers$.pipe(take(2), toArray()));
-      await world.arrive(1);
+      await traffic.arrive(1);
       return `${String(await numbers)}, without another stimulus`;
     },
   },
@@ -158,16 +158,16 @@ export const POINTS: readonly Point[] = [
     then:
       'pay for an interrupt with each completion, also while polling; and drop by hand the ' +
       'upcall of a queue that was armed before upcalls were disabled.',
-    now: async (world: World): Promise<string> => {
+    now: async (traffic: Traffic): Promise<string> => {
       const paused$ = new BehaviorSubject(false);
       const taken: number[] = [];
       const handler = (event: Parameters<typeof numberOf>[0]): unknown =>
         taken.push(numberOf(event));
-      const subscription = upcalls(world.evd, { ...ONE, paused$ }, handler).subscribe();
+      const subscription = upcalls(traffic.evd, { ...ONE, paused$ }, handler).subscribe();
       paused$.next(true);
-      await world.arrive(3);
+      await traffic.arrive(3);
       await aWhile();
-      const polled = world.drain();
+      const polled = traffic.drain();
       subscription.unsubscribe();
       return `paused, ${taken.length} upcalls; dequeued ${String(polled)}`;
     },
@@ -176,11 +176,11 @@ export const POINTS: readonly Point[] = [
     questions: ['2.12'],
     title: 'Upcalls stay on, notifications fire once',
     then: 'know which of the two a layer below had, and arm again, or not, after each upcall.',
-    now: async (world: World): Promise<string> => {
-      const numbers$ = upcalls(world.evd, ONE, numberOf);
+    now: async (traffic: Traffic): Promise<string> => {
+      const numbers$ = upcalls(traffic.evd, ONE, numberOf);
       const numbers = lastValueFrom(numbers$.pipe(take(6), toArray()));
       for (let burst = 0; burst < 3; burst++) {
-        await world.arrive(2);
+        await traffic.arrive(2);
         await aWhile();
       }
       return `${String(await numbers)} in three bursts`;
@@ -192,17 +192,17 @@ export const POINTS: readonly Point[] = [
     then:
       'create an asynchronous dispatcher, and a handler for it, and find the object of each ' +
       'error in a table of handles.',
-    now: async (world: World): Promise<string> => {
-      const { receiver } = world.adapters;
+    now: async (traffic: Traffic): Promise<string> => {
+      const { receiver } = traffic.adapters;
       const errors$ = receiver.async$.pipe(filter((event) => event.type === 'async-error'));
-      const mine$ = errors$.pipe(filter(({ object }) => object === world.evd));
+      const mine$ = errors$.pipe(filter(({ object }) => object === traffic.evd));
       const error = firstValueFrom(mine$);
-      const numbers$ = upcalls(world.evd, ONE, (message) => {
+      const numbers$ = upcalls(traffic.evd, ONE, (message) => {
         if (numberOf(message) === 0) throw new Error('the handler of message 0');
         return numberOf(message);
       });
       const next = firstValueFrom(numbers$);
-      await world.arrive(2);
+      await traffic.arrive(2);
       const { cause } = await error;
       return `${(cause as Error).message}; then ${await next}`;
     },
@@ -213,11 +213,11 @@ export const POINTS: readonly Point[] = [
     then:
       'have the handler before the dispatcher, since upcalls were on from the start; and disable ' +
       'them for each change, which cost a second call and left a gap.',
-    now: async (world: World): Promise<string> => {
-      await world.arrive(4);
-      const begin = `${world.waiting} wait`;
-      const odd$ = upcalls(world.evd, ONE, (event) => `first ${numberOf(event)}`).pipe(take(1));
-      const even$ = upcalls(world.evd, ONE, (event) => `second ${numberOf(event)}`).pipe(take(1));
+    now: async (traffic: Traffic): Promise<string> => {
+      await traffic.arrive(4);
+      const begin = `${traffic.waiting} wait`;
+      const odd$ = upcalls(traffic.evd, ONE, (event) => `first ${numberOf(event)}`).pipe(take(1));
+      const even$ = upcalls(traffic.evd, ONE, (event) => `second ${numberOf(event)}`).pipe(take(1));
       const all: string[] = [];
       for (const each$ of [odd$, even$, odd$, even$]) all.push(await firstValueFrom(each$));
       return `${begin}; ${all.join(', ')}`;
@@ -229,7 +229,7 @@ export const POINTS: readonly Point[] = [
     then:
       'disable upcalls in the upcall, drain in a thread of your own, enable again; and begin ' +
       'anew when that failed since events waited: if the count did not miss some, as it did.',
-    now: async (world: World): Promise<string> => {
+    now: async (traffic: Traffic): Promise<string> => {
       const paused$ = new BehaviorSubject(false);
       const numbers: number[] = [];
       let refusals = 0;
@@ -238,17 +238,17 @@ export const POINTS: readonly Point[] = [
        */
       const drain = (error?: DatError): void => {
         if (error !== undefined) refusals++;
-        numbers.push(...world.drain());
+        numbers.push(...traffic.drain());
         paused$.next(false);
       };
       const how = { ...ONE, paused$, pending: 'refuse', refused: drain } as const;
-      const subscription = upcalls(world.evd, how, (event) => {
+      const subscription = upcalls(traffic.evd, how, (event) => {
         numbers.push(numberOf(event));
         paused$.next(true);
       }).subscribe();
-      await world.arrive(1);
+      await traffic.arrive(1);
       await aWhile();
-      await world.arrive(5);
+      await traffic.arrive(5);
       // Upcalls are off: all events wait, and enabling is refused until they are taken.
       paused$.next(false);
       await aWhile();
@@ -262,11 +262,11 @@ export const POINTS: readonly Point[] = [
     then:
       'write that loop in each program: an upcall with the policy disabled behind it, then ' +
       'dequeue until the queue is empty, then enable.',
-    now: async (world: World): Promise<string> => {
+    now: async (traffic: Traffic): Promise<string> => {
       const batch$ = defer(() =>
-        upcalls(world.evd, ONE, (event) => [numberOf(event)]).pipe(
+        upcalls(traffic.evd, ONE, (event) => [numberOf(event)]).pipe(
           take(1),
-          map((first) => [...first, ...world.drain()]),
+          map((first) => [...first, ...traffic.drain()]),
         ),
       );
       const sizes: number[] = [];
@@ -276,9 +276,9 @@ export const POINTS: readonly Point[] = [
           repeat(2),
         ),
       );
-      await world.arrive(1);
+      await traffic.arrive(1);
       while (sizes.length === 0) await aWhile();
-      await world.arrive(1);
+      await traffic.arrive(1);
       await two;
       return `${sizes.length} batches, ${String(sizes)} events`;
     },
@@ -287,10 +287,10 @@ export const POINTS: readonly Point[] = [
     questions: ['2.22', '2.23'],
     title: 'What a trace of calls looks like',
     then: 'know the code: "dapl_evd_modify_upcall: (evd=dbbe4e58) set to 2".',
-    now: async (world: World): Promise<string> => {
-      const { trace } = world.adapters;
+    now: async (traffic: Traffic): Promise<string> => {
+      const { trace } = traffic.adapters;
       const from = trace.length;
-      upcalls(world.evd, ONE, numberOf).subscribe().unsubscribe();
+      upcalls(traffic.evd, ONE, numberOf).subscribe().unsubscribe();
       const calls = trace.slice(from).filter((line) => line.startsWith('evd.modifyUpcall'));
       return calls
         .map((line) => line.replace(/evd=\d+/, 'evd=7').replace(/, handler=.*/, ''))

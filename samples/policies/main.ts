@@ -6,7 +6,7 @@ import { softroce } from 'dapl/providers/softroce';
 import type { ConfiguredPlugin } from 'dapl/spi';
 import { runProgram } from '../program.js';
 import { POINTS } from './cases.js';
-import { World } from './fabric.js';
+import { Traffic } from './traffic.js';
 
 type Provider = 'mock' | 'softroce';
 interface Options {
@@ -44,11 +44,11 @@ await runProgram('policies', async () => {
     const receiver = await openIa(at(addresses[1]), { logger });
     try {
       for (const [i, { questions, title, then, now }] of POINTS.entries()) {
-        const world = await World.open({ sender, receiver, trace }, FIRST_CONN_QUAL + i);
+        const traffic = await Traffic.open({ sender, receiver, trace }, FIRST_CONN_QUAL + i);
         console.log(`${questions.join(', ')} ${title}`);
         console.log(`  then: ${then}`);
-        console.log(`  now:  ${await now(world)}`);
-        await world.close();
+        console.log(`  now:  ${await now(traffic)}`);
+        await traffic.close();
       }
     } finally {
       await receiver.close('abrupt');

@@ -4,8 +4,7 @@ import { connect } from 'dapl/flow';
 
 import { printable } from '../printable.js';
 import type { Options } from './options.js';
-import { fillPing, placeMessage, textOf } from './protocol.js';
-import { RECEIVES, STEP } from './limits.js';
+import { fillPing, placeMessage, RECEIVES, STEP, textOf } from './protocol.js';
 
 const CONNECT_TIMEOUT_MS = 2000;
 

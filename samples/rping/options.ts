@@ -1,8 +1,7 @@
 /** The command line: rping's own letters, so that either program can stand in for the other. */
 import { Command, Option } from 'commander';
 
-import { integer } from '../integer-option.js';
-import { providerOption, type ProviderName } from '../provider-option.js';
+import { integer, type ProviderName, providerOption } from '../command-options.js';
 import { RPING_PORT, SIZE_BYTES } from './protocol.js';
 
 export interface Options {

@@ -75,3 +75,9 @@ function viewOf(message: Uint8Array): DataView {
   }
   return new DataView(message.buffer, message.byteOffset, message.byteLength);
 }
+
+/** The peer sends one message and waits for ours: two receives are always enough. */
+export const RECEIVES = { receives: { buffers: 2, bufferBytes: MESSAGE_BYTES } } as const;
+
+/** Timeout for an unresponsive peer. A peer that is gone is detected sooner. */
+export const STEP = { timeoutMs: 10_000 } as const;

@@ -4,8 +4,15 @@ import { type Connection, listen } from 'dapl/flow';
 
 import { printable } from '../printable.js';
 import type { Options } from './options.js';
-import { type BufferPlace, GO_AHEAD, placeOf, textLength, textOf } from './protocol.js';
-import { RECEIVES, STEP } from './limits.js';
+import {
+  type BufferPlace,
+  GO_AHEAD,
+  placeOf,
+  RECEIVES,
+  STEP,
+  textLength,
+  textOf,
+} from './protocol.js';
 
 export async function runServer(ia: Ia, options: Options): Promise<void> {
   await using conn = await oneClient(ia, options);

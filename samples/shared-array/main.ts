@@ -3,7 +3,7 @@
  * `watch` map the same registered memory, so a write of the third appears in both at once.
  */
 import { Command } from 'commander';
-import { integer } from '../integer-option.js';
+import { integer } from '../command-options.js';
 import { runProgram } from '../program.js';
 import { serve, watch, write } from './roles.js';
 

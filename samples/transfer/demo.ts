@@ -6,7 +6,7 @@ import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ProviderName } from '../provider-option.js';
+import type { ProviderName } from '../command-options.js';
 import { failureOf, TransferFailure } from './failure.js';
 import { openFile } from './sender.js';
 import type { SocketKind } from './session.js';

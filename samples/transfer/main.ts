@@ -5,7 +5,7 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { localAddressToward } from 'dapl';
 import { printable } from '../printable.js';
-import { type ProviderName, providerOption } from '../provider-option.js';
+import { type ProviderName, providerOption } from '../command-options.js';
 import { demo } from './demo.js';
 import { failureOf, TransferFailure } from './failure.js';
 import { receiveFile } from './receiver.js';

@@ -6,7 +6,7 @@ import { CONNECTION, type Control, expect, hear, leave, say } from './control.js
 import { failureOf, TransferFailure } from './failure.js';
 import { PartialFile, prepareDirectory } from './partial-file.js';
 import { type SocketKind, withIa } from './session.js';
-import type { ProviderName } from '../provider-option.js';
+import type { ProviderName } from '../command-options.js';
 import { printable } from '../printable.js';
 import { partText, rateText, sizeText } from './units.js';
 

@@ -1,6 +1,6 @@
 /** Opens and closes the interface adapter of one transfer. */
 import { type Ia, openIa } from 'dapl';
-import { providerAt, type ProviderName } from '../provider-option.js';
+import { providerAt, type ProviderName } from '../command-options.js';
 import { failureOf, TransferFailure } from './failure.js';
 
 /**

@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 
 import { Command } from 'commander';
 
-import { integer } from '../integer-option.js';
+import { integer } from '../command-options.js';
 import { printable } from '../printable.js';
 import { runReceive } from './receive.js';
 import { runSender } from './sender.js';

@@ -1,7 +1,7 @@
 // Deviations of the conformance suite: run, must fail as said, and must exist.
 import assert from 'node:assert/strict';
 import { group } from '../../plugins/testing/suite/behaviour.js';
-import { checkDeviations, deviates } from '../../plugins/testing/suite/deviations.js';
+import { checkDeviations, deviates } from '../../plugins/testing/suite/plan.js';
 
 describe('Deviations of the conformance suite', () => {
   const known = { why: 'the driver says 2', failsWith: /2 !== 1/ };

@@ -2,7 +2,7 @@
 import type { ProviderFixture } from 'dapl/testing';
 import type { BehaviourGroup } from '../../plugins/testing/suite/behaviour.js';
 import { planOf } from '../../plugins/testing/suite/plan.js';
-import { PROVIDER_PAIRS } from '../../plugins/testing/suite/provider-pairs.js';
+import { PROVIDER_PAIRS } from '../../plugins/testing/suite/capabilities.js';
 import { registerPlan } from '../../plugins/testing/suite/register.js';
 import {
   type BehaviourResult,

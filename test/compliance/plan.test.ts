@@ -3,11 +3,10 @@ import assert from 'node:assert/strict';
 import type { Ia } from 'dapl';
 import { reportOf, tableOf } from 'dapl/testing';
 import { group } from '../../plugins/testing/suite/behaviour.js';
-import type { Capability } from '../../plugins/testing/suite/capabilities.js';
+import { type Capability, PROVIDER_PAIRS } from '../../plugins/testing/suite/capabilities.js';
 import type { CompliancePair, ProviderFixture } from '../../plugins/testing/suite/fixture.js';
 import { Pace } from '../../plugins/testing/suite/pace.js';
 import { lackLine, planOf } from '../../plugins/testing/suite/plan.js';
-import { PROVIDER_PAIRS } from '../../plugins/testing/suite/provider-pairs.js';
 import { runGroups } from './groups-alone.js';
 
 const none = {} as Ia;

@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { Adapters, type ProviderName, PROVIDERS } from '../forward/adapters.js';
 import { type Endpoint, endpointOf, endpointText } from '../forward/endpoint.js';
 import { Forwarder } from '../forward/forwarder.js';
-import { type Status, startStatus } from '../forward/status.js';
+import { SingleBar } from 'cli-progress';
 
 interface Given {
   readonly listen: Endpoint;
@@ -145,4 +145,57 @@ function stopped(failed: AbortSignal, cut: AbortController): Promise<void> {
 /** Makes text safe for a terminal: it may come from another machine. */
 function printable(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?');
+}
+
+const TERMINAL_EVERY_MS = 500;
+
+export interface Status {
+  /** Prints a sentence on a line of its own. */
+  say(sentence: string): void;
+  /** Prints the last line of counters. */
+  stop(): void;
+}
+
+/**
+ * @param text returns the current counters
+ * @param everyMs period of lines if `out` is no terminal; 0 to print only the last one
+ */
+export function startStatus(text: () => string, everyMs: number, out: NodeJS.WriteStream): Status {
+  return out.isTTY ? onTerminal(text, out) : inLines(text, everyMs, out);
+}
+
+function onTerminal(text: () => string, out: NodeJS.WriteStream): Status {
+  const bar = new SingleBar({
+    stream: out,
+    format: '{text}',
+    hideCursor: true,
+    // The forwarder handles signals itself.
+    gracefulExit: false,
+  });
+  const show = (): void => bar.update(0, { text: text() });
+  bar.start(1, 0, { text: text() });
+  const timer = setInterval(show, TERMINAL_EVERY_MS).unref();
+  return {
+    say: (sentence) => {
+      out.write(`\r\x1b[K${sentence}\n`);
+      show();
+    },
+    stop: () => {
+      clearInterval(timer);
+      show();
+      bar.stop();
+    },
+  };
+}
+
+function inLines(text: () => string, everyMs: number, out: NodeJS.WriteStream): Status {
+  const say = (sentence: string): void => void out.write(`${sentence}\n`);
+  const timer = everyMs > 0 ? setInterval(() => say(text()), everyMs).unref() : undefined;
+  return {
+    say,
+    stop: () => {
+      clearInterval(timer);
+      say(text());
+    },
+  };
 }

@@ -1,9 +1,11 @@
 /** A forwarder: accepts connections on one endpoint and copies bytes to the other until drained. */
 import type { Adapters } from './adapters.js';
 import type { Endpoint } from './endpoint.js';
-import { Forwarding } from './forwarding.js';
-import type { AnySocket } from './resets.js';
-import { type Dial, diallerOf, type Listening, listenOn } from './sockets.js';
+import { type AnySocket, hasEndedByReset, isBroken, reset } from './resets.js';
+import { once } from 'node:events';
+import { type AddressInfo, connect as netConnect, Server } from 'node:net';
+import { rsocket, type RsocketOptions } from 'dapl/ulp/rsocket';
+import { createConnection, RdmaServer } from 'dapl/ulp/socket';
 
 /** Units of the byte counters. */
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
@@ -165,4 +167,145 @@ export class Forwarder {
 function peerText({ remoteAddress, remotePort }: AnySocket): string {
   if (remoteAddress === undefined) return 'a local peer';
   return `${remoteAddress.includes(':') ? `[${remoteAddress}]` : remoteAddress}:${remotePort}`;
+}
+
+export interface ForwardingEvents {
+  /** The other endpoint is connected. */
+  onJoined(): void;
+  /** Both sockets are closed; with an error if not all bytes were forwarded. */
+  onEnd(error: Error | undefined): void;
+}
+
+/**
+ * Joins an accepted socket to one that is being connected. The end of one direction is forwarded as
+ * an end. An error on one socket resets the other, so that no peer mistakes a part for the whole.
+ */
+export class Forwarding {
+  private open = 2;
+  private error: Error | undefined = undefined;
+
+  constructor(
+    private readonly accepted: AnySocket,
+    private readonly dialled: AnySocket,
+    private readonly events: ForwardingEvents,
+  ) {
+    dialled.once('connect', () => events.onJoined());
+    this.watch(accepted, dialled);
+    this.watch(dialled, accepted);
+  }
+
+  /** Bytes from the accepted socket. */
+  get forthBytes(): number {
+    return this.accepted.bytesRead;
+  }
+
+  /** Bytes to the accepted socket. */
+  get backBytes(): number {
+    return this.dialled.bytesRead;
+  }
+
+  /** Resets both sockets. */
+  reset(error = new Error('it was cut off')): void {
+    this.error ??= error;
+    reset(this.accepted);
+    reset(this.dialled);
+  }
+
+  /** Resets both sockets if one was reset while the other held it back. */
+  endIfBroken(): void {
+    if (isBroken(this.accepted) || isBroken(this.dialled)) this.reset(wasReset());
+  }
+
+  private watch(socket: AnySocket, other: AnySocket): void {
+    socket.pipe(other, { end: false });
+    socket.once('end', () => {
+      if (hasEndedByReset(socket)) this.reset(wasReset());
+      else other.end();
+    });
+    socket.on('error', (error) => (this.error ??= error));
+    socket.once('close', () => {
+      const isWhole = socket.readableEnded && socket.writableFinished;
+      if (!isWhole) {
+        this.error ??= new Error('the peer closed before it got all bytes');
+        reset(other);
+      }
+      this.open--;
+      if (this.open === 0) this.events.onEnd(this.error);
+    });
+  }
+}
+
+function wasReset(): Error {
+  return Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+}
+
+/** Opens a new connection to an endpoint on each call. */
+export type Dial = () => AnySocket;
+
+/** The directions end independently of each other. */
+const HALF_OPEN = { allowHalfOpen: true } as const;
+
+/**
+ * @param bufferBytes of each rsocket, for either direction
+ * @throws errors of opening the adapter
+ */
+export async function diallerOf(
+  endpoint: Endpoint,
+  adapters: Adapters,
+  bufferBytes: number,
+): Promise<Dial> {
+  if (endpoint.kind === 'unix') {
+    return () => netConnect({ ...HALF_OPEN, path: endpoint.path });
+  }
+  const { kind, host, port } = endpoint;
+  if (kind === 'tcp') return () => netConnect({ ...HALF_OPEN, host, port, noDelay: true });
+  const protocol = rsocket(await adapters.toward(host), buffers(bufferBytes));
+  return () => createConnection({ ...HALF_OPEN, protocol, host, port });
+}
+
+export interface Listening {
+  /** The endpoint, with the port that was chosen. */
+  readonly endpoint: Endpoint;
+  /** Accepts no more connections; open ones continue. */
+  close(): void;
+}
+
+/**
+ * @param bufferBytes of each rsocket, for either direction
+ * @param onSocket receives each accepted connection, paused
+ * @param onError is called when the listener fails
+ * @throws errors of opening the adapter, and of `listen`
+ */
+export async function listenOn(
+  endpoint: Endpoint,
+  adapters: Adapters,
+  bufferBytes: number,
+  onSocket: (socket: AnySocket) => void,
+  onError: (error: Error) => void,
+): Promise<Listening> {
+  const options = { ...HALF_OPEN, pauseOnConnect: true, noDelay: true };
+  if (endpoint.kind === 'rsocket') {
+    const protocol = rsocket(await adapters.on(endpoint.host), buffers(bufferBytes));
+    const server = new RdmaServer({ ...options, protocol }, onSocket);
+    server.listen(endpoint.port, endpoint.host);
+    await once(server, 'listening');
+    server.on('error', onError);
+    const { port } = server.address()!;
+    return { endpoint: { ...endpoint, port }, close: () => void server.close() };
+  }
+  const server = new Server(options, onSocket);
+  server.listen(endpoint.kind === 'unix' ? { path: endpoint.path } : { ...endpoint });
+  await once(server, 'listening');
+  server.on('error', onError);
+  const close = (): void => void server.close();
+  if (endpoint.kind === 'unix') return { endpoint, close };
+  const { port } = server.address() as AddressInfo;
+  return { endpoint: { ...endpoint, port }, close };
+}
+
+/** Messages in flight each way. More of them than fit into the buffers only cost memory. */
+const MESSAGES = 64;
+
+function buffers(bytes: number): RsocketOptions {
+  return { receiveBytes: bytes, sendBytes: bytes, credits: MESSAGES, sends: MESSAGES };
 }

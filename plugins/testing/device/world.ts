@@ -7,7 +7,7 @@ import { type BehaviourGroup, type Claim, group } from '../suite/behaviour.js';
 import { type Completion, End, type EndOptions, until } from './end.js';
 import type { DeviceNeed, DevicePair } from './fixture.js';
 import { openDevice } from './open-device.js';
-import { PATIENCE_MS } from '../suite/patience.js';
+import { PATIENCE_MS } from '../suite/pace.js';
 
 /** Turns of the event loop after which a device is taken to be idle. */
 const QUIET_TURNS = 20;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Gid, gidFromWords, type PacketPort, PLACE, RX, TX, TX_SEGMENT } from 'dapl/spi';
-import { PATIENCE_MS } from '../suite/patience.js';
+import { PATIENCE_MS } from '../suite/pace.js';
 
 export interface SegmentSpec {
   readonly region: number;

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Gid, gidEquals, gidFromIp, isIpv4Gid, RX } from 'dapl/spi';
-import { PATIENCE_MS } from '../suite/patience.js';
+import { PATIENCE_MS } from '../suite/pace.js';
 import {
   assertDelivered,
   gidOf,

@@ -1,8 +1,7 @@
 /** The suite of packet ports: each behaviour over IPv4 and over IPv6. */
 import type { BehaviourGroup } from '../suite/behaviour.js';
 import { type PairKind, type PlannedBehaviour, planOf } from '../suite/plan.js';
-import { arrays } from './arrays.js';
-import { gidOf, nothing, type OpenBench } from './bench-pair.js';
+import { gidOf, nothing, type OpenBench, portGroup } from './bench-pair.js';
 import { delivering } from './delivery.js';
 import {
   FAMILIES,
@@ -18,6 +17,16 @@ import { pattern } from './harness.js';
 import { closing, handlers, paths, processes } from './lifecycle.js';
 import { placing } from './memory.js';
 import { assertNoMoreThan, presentResources } from './resources.js';
+import { checkPort } from 'dapl/providers/hca';
+
+/** The upper limit of the software HCA's parameter. */
+const MAX_SGE = 255;
+
+const arrays = portGroup('Arrays', (claim) => {
+  claim('hold what the software HCA needs, of whatever parameters', ({ a, b }) => {
+    for (const port of [a, b]) checkPort(port, { maxSge: MAX_SGE });
+  });
+});
 
 const GROUPS = [arrays, delivering, placing, paths, handlers, groups, closing, processes];
 const TITLES: Readonly<Record<Family, string>> = { ipv4: 'IPv4', ipv6: 'IPv6' };

@@ -1,4 +1,9 @@
 /** Optional capabilities of a provider or its fixture. */
+import type { CompliancePair } from './fixture.js';
+import type { PairKind } from './plan.js';
+import { assertGivenBack } from './usage.js';
+
+/** The names of those capabilities. */
 export const CAPABILITIES = [
   /** `CompliancePair.unreachableAddress`: an unused address, which the network reports as such. */
   'unreachable',
@@ -49,3 +54,16 @@ export const CAPABILITIES = [
 ] as const;
 
 export type Capability = (typeof CAPABILITIES)[number];
+
+/** The pairs of adapters of the provider suite. */
+export const PROVIDER_PAIRS: PairKind<CompliancePair, Capability> = {
+  capabilities: CAPABILITIES,
+  parts: {
+    unreachable: 'unreachableAddress',
+    cut: 'cut',
+    'scripted-faults': 'addFault',
+    'second-adapter': 'openPassiveAgain',
+    usage: 'usage',
+  },
+  closed: assertGivenBack,
+};

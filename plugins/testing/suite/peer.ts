@@ -20,8 +20,7 @@ import {
   RemoteSegment,
 } from 'dapl';
 import type { CompliancePair } from './fixture.js';
-import { settle, timed } from './pace.js';
-import { PATIENCE_MS } from './patience.js';
+import { PATIENCE_MS, settle, timed } from './pace.js';
 
 export { settle };
 

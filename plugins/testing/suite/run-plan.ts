@@ -1,5 +1,5 @@
 /** Runs behaviours one after the other, without a test runner. */
-import { PATIENCE_MS } from './patience.js';
+import { PATIENCE_MS } from './pace.js';
 import type { PlannedBehaviour } from './plan.js';
 
 /** The result of a behaviour. */

@@ -1,5 +1,5 @@
 /** Registered memory in chunks, which commands borrow one after the other. */
-import type { AbortFlag } from './abort.js';
+import type { AbortFlag } from './backend.js';
 
 /** A chunk of the pool; it belongs to the borrower until `release`. */
 export interface Lease {

@@ -1,5 +1,5 @@
 /** Block storage for upper-layer protocols: backends, wrappers, registered buffers, transfers. */
-export * from './abort.js';
+export * from './backend.js';
 export * from './backend.js';
 export * from './block-error.js';
 export * from './buffer-pool.js';

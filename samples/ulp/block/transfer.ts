@@ -3,7 +3,7 @@
  * and do, then push. While a chunk is on the wire the disk is at the next one, if the pool has two
  * chunks to spare; with one it goes chunk by chunk.
  */
-import type { AbortFlag } from './abort.js';
+import type { AbortFlag } from './backend.js';
 import type { BufferPool, Lease } from './buffer-pool.js';
 
 /**

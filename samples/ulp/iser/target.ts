@@ -5,10 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Ia } from 'dapl';
 import { type BlockBackend, BufferPool } from '../block/index.js';
-import { alarm as processAlarm } from './mover/alarm.js';
-import { md5, md5Refusal } from './mover/md5.js';
+import { alarm as processAlarm, md5, md5Refusal } from './mover/system.js';
 import { bracketed, IserPortal } from './mover/target-side/iser-portal.js';
-import { TcpPortal } from './mover/target-side/tcp-portal.js';
+import { TcpPortal } from './mover/target-side/tcp-mover.js';
 import { LogicalUnit, ScsiTarget } from './scsi/index.js';
 import {
   type DeviceServer,

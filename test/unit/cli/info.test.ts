@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { type InfoDocument, infoDocument } from '../../../plugins/cli/info/document.js';
-import { infoText } from '../../../plugins/cli/info/text.js';
+import { infoText } from '../../../plugins/cli/commands/info.js';
 import type { SoftroceInspection } from '../../../providers/softroce/index.js';
 import { chooseDevice } from '../../../providers/verbs/opening/choose-device.js';
 import type { VerbsInspection } from '../../../providers/verbs/index.js';

@@ -5,7 +5,7 @@ import { type Claim, group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
 import { CONN_QUAL, meet, type Peer, type Peers, refuses, settle, textOf } from '../peer.js';
 import { ask, converse, established, providerPsp } from './service-scene.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 export const answering = group('Answering requests', (claim) => {
   handingOff(claim);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type Evd, EvdFlags } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
 import { ask, connected, meet, refuses, settle, textOf, until, waiting } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const SOFTWARE = EvdFlags.SOFTWARE;
 

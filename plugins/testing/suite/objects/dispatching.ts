@@ -10,7 +10,7 @@ import {
 } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 import { ask, connected, meet, type Peer, refuses, settle, textOf, until } from '../peer.js';
 
 const MESSAGES = 400;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { CompletionFlags, EP_FIELDS, EvdFlags, MemPrivileges, type ModifyOptions } from 'dapl';
 import { group } from '../behaviour.js';
 import { ask, assertAll, connect, connected, meet, refuses, settle } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 export const modifying = group('Modifying endpoints', (claim) => {
   claim('other sizes: receives that are posted stay posted, in order', async (pair) => {

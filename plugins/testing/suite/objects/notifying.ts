@@ -4,7 +4,7 @@ import { CompletionFlags, type Evd, EvdFlags, UpcallPolicy } from 'dapl';
 import { group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
 import { connect, meet, type Peers, refuses, settle, textOf } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const { UNSIGNALLED, SUPPRESS, SOLICITED_WAIT, EVD_THRESHOLD, DEFAULT } = CompletionFlags;
 

@@ -15,7 +15,7 @@ import {
   until,
   waiting,
 } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const SOFT = AsyncErrorReason.EP.SRQ_SOFT_HIGH_WATERMARK;
 

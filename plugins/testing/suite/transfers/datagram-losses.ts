@@ -4,7 +4,7 @@ import { DatDtoStatus, type Evd, type Ia, type Lmr, nameOf, UdEp } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
 import { refuses, settle } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const { GRH_BYTES } = UdEp;
 

@@ -5,7 +5,7 @@ import { group } from '../behaviour.js';
 import { type Side, side } from './datagram-scene.js';
 import type { CompliancePair } from '../fixture.js';
 import { mtuBytes } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const CONN_QUAL = 7472;
 const { GRH_BYTES } = UdEp;

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { MemPrivileges } from 'dapl';
 import { type Claim, group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 import { CONN_QUAL, connected, join, meet, type Peers, settle } from '../peer.js';
 import { assertHolds } from '../usage.js';
 

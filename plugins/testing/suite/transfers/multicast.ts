@@ -6,7 +6,7 @@ import { type Claim, group } from '../behaviour.js';
 import { type Side, side } from './datagram-scene.js';
 import type { CompliancePair } from '../fixture.js';
 import { mtuBytes, refuses, settle } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const { GRH_BYTES, MULTICAST_QPN } = UdEp;
 const SLOT_BYTES = 256;

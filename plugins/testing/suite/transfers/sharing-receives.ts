@@ -4,7 +4,7 @@ import { AsyncErrorReason, type DatEvent, type Ep, MemPrivileges, type Srq } fro
 import { type Claim, group } from '../behaviour.js';
 import type { CompliancePair } from '../fixture.js';
 import { join, meet, type Peers, refuses, settle, textOf, until, waiting } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 interface Scene extends Peers {
   readonly srq: Srq;

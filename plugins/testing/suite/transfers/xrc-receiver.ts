@@ -21,7 +21,7 @@ import {
 import { Access, gidFromIp } from 'dapl/spi';
 import type { CompliancePair } from '../fixture.js';
 import { CONN_QUAL, mtuBytes, textOf } from '../peer.js';
-import { PATIENCE_MS } from '../patience.js';
+import { PATIENCE_MS } from '../pace.js';
 
 const SLOT_BYTES = 4096;
 /** 1.28 ms (IBTA table 45), to keep waits short. Unanswered requests end soon. */

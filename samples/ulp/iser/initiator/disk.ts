@@ -12,7 +12,7 @@ import {
   TASK_FUNCTION,
 } from '../wire/index.js';
 import * as commands from './commands.js';
-import { type Answer, SessionKeeper } from './reconnecting-session.js';
+import { type Answer, ReconnectingSession } from './reconnecting-session.js';
 import { integer, invalid, type Opened, type PortalOptions, prepare } from './options.js';
 
 export interface OpenDiskOptions extends PortalOptions {
@@ -66,12 +66,12 @@ export async function openDisk(options: OpenDiskOptions): Promise<Disk> {
   const { target, lun = 0, commandTimeoutMs: timeoutMs = 30_000, signal } = options;
   const lunBytes = emitLun(integer('lun', lun, 0, MAX_LUN));
   const opened = await prepare(options, 'Normal', target);
-  const keeper = new SessionKeeper(opened.options);
+  const session = new ReconnectingSession(opened.options);
   try {
-    await keeper.start(signal);
-    return await Disk.describe(keeper, lunBytes, timeoutMs, opened);
+    await session.start(signal);
+    return await Disk.describe(session, lunBytes, timeoutMs, opened);
   } catch (error) {
-    await keeper.close();
+    await session.close();
     await opened.free();
     throw error;
   }
@@ -80,13 +80,13 @@ export async function openDisk(options: OpenDiskOptions): Promise<Disk> {
 export class Disk {
   /** @internal */
   static async describe(
-    keeper: SessionKeeper,
+    session: ReconnectingSession,
     lun: Uint8Array,
     timeoutMs: number,
     { free, maxTransferBytes }: Opened,
   ): Promise<Disk> {
     const run = async (command: commands.DiskCommand): Promise<Answer> => {
-      const answer = await keeper.execute(command);
+      const answer = await session.execute(command);
       commands.checkStatus(command, answer);
       return answer;
     };
@@ -96,7 +96,7 @@ export class Disk {
     const limits = await readLimits(run, lun, size.blockBytes, maxTransferBytes, timeoutMs);
     const modes = await readModes(run, lun, timeoutMs);
     const description: DiskDescription = { ...names, ...size, ...limits, ...modes };
-    return new Disk(keeper, lun, timeoutMs, free, description);
+    return new Disk(session, lun, timeoutMs, free, description);
   }
 
   readonly blockBytes: number;
@@ -105,7 +105,7 @@ export class Disk {
   private closing: Promise<void> | undefined;
 
   private constructor(
-    private readonly keeper: SessionKeeper,
+    private readonly session: ReconnectingSession,
     private readonly lun: Uint8Array,
     private readonly timeoutMs: number,
     private readonly free: Opened['free'],
@@ -126,7 +126,7 @@ export class Disk {
    * `close` frees it.
    */
   allocate(lengthBytes: number): Uint8Array {
-    return this.keeper.allocate(integer('lengthBytes', lengthBytes, 1, 2 ** 32 - 1));
+    return this.session.allocate(integer('lengthBytes', lengthBytes, 1, 2 ** 32 - 1));
   }
 
   /**
@@ -217,12 +217,12 @@ export class Disk {
 
   /** Aborts all commands of all initiators on this disk. @throws IscsiError, as a rejection */
   reset(): Promise<void> {
-    return this.keeper.manage(TASK_FUNCTION.LOGICAL_UNIT_RESET, this.lun);
+    return this.session.manage(TASK_FUNCTION.LOGICAL_UNIT_RESET, this.lun);
   }
 
   /** Waits for commands in flight, logs out and closes. A second call returns the same promise. */
   close(): Promise<void> {
-    this.closing ??= this.keeper.close().then(() => this.free());
+    this.closing ??= this.session.close().then(() => this.free());
     return this.closing;
   }
 
@@ -259,7 +259,7 @@ export class Disk {
   }
 
   private async run(command: commands.DiskCommand): Promise<Answer> {
-    const answer = await this.keeper.execute(command);
+    const answer = await this.session.execute(command);
     commands.checkStatus(command, answer);
     return answer;
   }

@@ -9,7 +9,7 @@ export {
   type OpenDiskOptions,
 } from './disk.js';
 export type { ChapSecrets, PortalOptions, TransportName } from './options.js';
-export type { Timing } from './timing.js';
+export type { Timing } from './options.js';
 export {
   type Backoff,
   type DiscoveredTarget,

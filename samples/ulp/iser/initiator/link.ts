@@ -9,7 +9,7 @@ import {
   type SessionParameters,
   type SessionTimes,
 } from '../session/initiator/index.js';
-import type { Timing } from './timing.js';
+import type { Timing } from './options.js';
 
 export interface LinkHost {
   onUp(parameters: SessionParameters): void;

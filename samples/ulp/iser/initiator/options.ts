@@ -20,10 +20,9 @@ import {
   type SessionType,
   type Wishes,
 } from '../session/initiator/index.js';
-import { md5, md5Refusal } from '../mover/md5.js';
+import { md5, md5Refusal } from '../mover/system.js';
 import { checkName, MIN_CHAP_SECRET_BYTES, WireError } from '../wire/index.js';
-import type { KeeperOptions } from './reconnecting-session.js';
-import { REAL_TIMING, type Timing } from './timing.js';
+import type { ReconnectOptions } from './reconnecting-session.js';
 
 export type TransportName = 'iser' | 'tcp';
 
@@ -67,9 +66,9 @@ export interface PortalOptions {
   readonly timing?: Timing;
 }
 
-/** The options of a SessionKeeper, and the resources to free after it. */
+/** The options of a ReconnectingSession, and the resources to free after it. */
 export interface Opened {
-  readonly options: KeeperOptions;
+  readonly options: ReconnectOptions;
   /** Bytes that one command moves at most. */
   readonly maxTransferBytes: number;
   /** Frees adapter and memory, unless they are the caller's. */
@@ -114,7 +113,7 @@ export async function prepare(
     transport === 'tcp'
       ? overTcp(wishes)
       : await overIser(given, { wishes, tasks: isNormal ? maxTasks : 8, times });
-  const options: KeeperOptions = {
+  const options: ReconnectOptions = {
     ...{ makeMover, portal: { address, port }, login, times, timing },
     // Requests that are no commands have tags, too.
     maxTasks: maxTasks + 32,
@@ -235,3 +234,24 @@ export function integer(what: string, value: number, least: number, most: number
 export function invalid(what: string, value: string, limit: string): IscsiError {
   return new IscsiError('ISCSI_INVALID_PARAMETER', `${what} is ${value}, must be ${limit}`);
 }
+
+/**
+ * Clock, timers and randomness for keeping a session, passed in so that a simulation controls them.
+ */
+export interface Timing {
+  nowMs(): number;
+  /** Runs once after so many milliseconds. @returns a function that cancels it */
+  after(ms: number, run: () => void): () => void;
+  /** 0 up to 1, 1 excluded. */
+  random(): number;
+}
+
+/** Clock, timers and randomness of this process. */
+export const REAL_TIMING: Timing = {
+  nowMs: () => performance.now(),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+  random: Math.random,
+};

@@ -27,7 +27,7 @@ export interface Command extends Omit<ScsiCommandRequest, 'done'> {
 
 export type Answer = Extract<ScsiOutcome, { kind: 'answered' }>;
 
-export interface KeeperOptions extends LinkOptions {
+export interface ReconnectOptions extends LinkOptions {
   /** Backoff for logging in again. */
   readonly reconnect?: Backoff;
   /** Receives a sentence when a session is lost, and when there is one again. */
@@ -67,7 +67,7 @@ class Pending implements ScsiCommandRequest {
 /** Time for the last commands, and for the logout. */
 const CLOSE_TIMEOUT_MS = 5000;
 
-export class SessionKeeper {
+export class ReconnectingSession {
   private link: Link | undefined;
   private parametersOf: SessionParameters | undefined;
   /** Commands that wait for a session. */
@@ -85,7 +85,7 @@ export class SessionKeeper {
   private readonly settlers: { up: () => void; failed: (error: IscsiError) => void }[] = [];
   private readonly closers: (() => void)[] = [];
 
-  constructor(private readonly options: KeeperOptions) {}
+  constructor(private readonly options: ReconnectOptions) {}
 
   /** Parameters that were agreed at the last login. */
   get parameters(): SessionParameters | undefined {

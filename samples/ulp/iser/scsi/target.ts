@@ -7,7 +7,6 @@ import {
   readLun,
   type Sense,
 } from '../wire/index.js';
-import { performAbsent } from './commands/absent.js';
 import type { CommandRow, TargetView } from './commands/row.js';
 import { commandOf, COMMANDS } from './commands/table.js';
 import {
@@ -24,6 +23,9 @@ import type { LogicalUnit } from './unit/logical-unit.js';
 import { Exchange, TaskAborted } from './unit/exchange.js';
 import { Task } from './unit/task.js';
 import type { TaskEntry } from './unit/task-set.js';
+import { REPORT_LUNS, reportLuns } from './commands/capacity.js';
+import { INQUIRY, Peripheral, standardInquiry } from './commands/inquiry.js';
+import { REQUEST_SENSE } from './commands/state.js';
 
 export interface ScsiTargetOptions {
   /** The iSCSI name. */
@@ -176,4 +178,30 @@ function senseOf({ condition, information, field }: ScsiError, unit?: LogicalUni
   };
   const isDescriptor = unit?.modePages.hasDescriptorSense === true;
   return isDescriptor ? emitDescriptorSense(sense) : emitFixedSense(sense);
+}
+
+const EVPD = 0x01;
+
+/**
+ * Performs a command to a LUN without a logical unit (SPC-4 6.6.1, 6.33, 6.39).
+ * @throws ScsiError LOGICAL UNIT NOT SUPPORTED for any command but three
+ */
+async function performAbsent(exchange: Exchange, target: TargetView): Promise<void> {
+  const { cdb, command } = exchange;
+  switch (cdb.getUint8(0)) {
+    case INQUIRY.opcode:
+      commandOf(command.cdb);
+      if ((cdb.getUint8(1) & EVPD) !== 0 || cdb.getUint8(2) !== 0) throw ScsiError.cdbField(2);
+      return exchange.respond(standardInquiry(Peripheral.ABSENT), cdb.getUint16(3));
+    case REPORT_LUNS.opcode:
+      commandOf(command.cdb);
+      return reportLuns(exchange, target);
+    case REQUEST_SENSE.opcode: {
+      commandOf(command.cdb);
+      const sense = emitFixedSense(CONDITION.LOGICAL_UNIT_NOT_SUPPORTED);
+      return exchange.respond(sense, cdb.getUint8(4));
+    }
+    default:
+      throw ScsiError.check('LOGICAL_UNIT_NOT_SUPPORTED');
+  }
 }

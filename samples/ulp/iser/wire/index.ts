@@ -6,21 +6,23 @@ export * from './field-table.js';
 export * from './initiator-pdus.js';
 export * from './iser-header.js';
 export * from './keys.js';
-export * from './login-status.js';
-export * from './lun.js';
+export * from './opcode.js';
+export * from './scsi-data.js';
 export * from './opcode.js';
 export {
   type InitiatorPdu,
   pduLengths,
   readInitiatorPdu,
   readTargetPdu,
+  serialAdd,
+  serialBefore,
+  serialDistance,
   takesCmdSn,
   type TargetPdu,
 } from './pdu.js';
 export * from './pdu-stream.js';
 export * from './scsi-data.js';
 export * from './sense.js';
-export * from './serial.js';
 export * from './target-pdus.js';
 export * from './text.js';
 export * from './values.js';

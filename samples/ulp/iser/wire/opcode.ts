@@ -124,3 +124,33 @@ export function nameOf(table: Readonly<Record<string, number>>, value: number): 
   const entry = Object.entries(table).find(([, known]) => known === value);
   return entry ? entry[0] : `0x${value.toString(16)}`;
 }
+
+/** Statuses of a Login Response (RFC 7143, 11.13.5): class in the high byte, detail in the low. */
+export const LOGIN_STATUS = {
+  SUCCESS: 0x0000,
+  TARGET_MOVED_TEMPORARILY: 0x0101,
+  TARGET_MOVED_PERMANENTLY: 0x0102,
+  INITIATOR_ERROR: 0x0200,
+  AUTHENTICATION_FAILURE: 0x0201,
+  AUTHORIZATION_FAILURE: 0x0202,
+  NOT_FOUND: 0x0203,
+  TARGET_REMOVED: 0x0204,
+  UNSUPPORTED_VERSION: 0x0205,
+  TOO_MANY_CONNECTIONS: 0x0206,
+  MISSING_PARAMETER: 0x0207,
+  CANNOT_INCLUDE_IN_SESSION: 0x0208,
+  SESSION_TYPE_NOT_SUPPORTED: 0x0209,
+  SESSION_DOES_NOT_EXIST: 0x020a,
+  INVALID_DURING_LOGIN: 0x020b,
+  TARGET_ERROR: 0x0300,
+  SERVICE_UNAVAILABLE: 0x0301,
+  OUT_OF_RESOURCES: 0x0302,
+} as const;
+
+/** Classes of those statuses. */
+export const LOGIN_STATUS_CLASS = {
+  SUCCESS: 0,
+  REDIRECTION: 1,
+  INITIATOR_ERROR: 2,
+  TARGET_ERROR: 3,
+} as const;

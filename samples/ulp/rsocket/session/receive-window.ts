@@ -2,8 +2,7 @@
  * The receive buffer: the bytes that the peer has written, those that were read, and the halves and
  * credits to return to the peer.
  */
-import { RsocketProtocolError } from '../wire/index.js';
-import { next16 } from './sequence.js';
+import { next16, RsocketProtocolError } from '../wire/index.js';
 
 const HALVES = 2;
 

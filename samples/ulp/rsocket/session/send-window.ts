@@ -6,11 +6,13 @@
 import {
   checkEnd,
   type ConnectionData,
+  distance,
   LIST_ENTRIES,
+  next16,
   type RemoteRegion,
   RsocketProtocolError,
+  SEQUENCE_MASK,
 } from '../wire/index.js';
-import { distance, next16, SEQUENCE_MASK } from './sequence.js';
 
 export class SendWindow {
   /** The entry, of the two, that is being filled. */

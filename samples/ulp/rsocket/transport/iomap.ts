@@ -1,7 +1,7 @@
 /** An area of memory that is published to the peer of one connection (riomap of librdmacm). */
 import { type Ia, type Lmr, MemPrivileges, type Pz } from 'dapl';
 import type { Session } from '../session/index.js';
-import { errorOf } from './errors.js';
+import { errorOf } from './link.js';
 import { regionOf } from './memory.js';
 
 export interface IomapOptions {

@@ -18,6 +18,8 @@ import type { StreamAddress } from '../../socket/index.js';
 import { CONTROL_SLOTS } from '../session/index.js';
 import type { Adapter } from './adapter.js';
 import type { RsocketPlan } from './options.js';
+import { streamErrors } from '../../socket/over-dat/index.js';
+import { RsocketProtocolError } from '../wire/index.js';
 
 /** Kinds of requests, used as their cookies. */
 export const Sent = { DATA: 0, CONTROL: 1 } as const;
@@ -198,3 +200,9 @@ export class Link {
     this.events.onEnd(event);
   }
 }
+
+/** Errors of a connection, with the codes of Node. */
+export const { errorOf, errorOfEnd } = streamErrors((error) => {
+  if (!(error instanceof RsocketProtocolError)) return undefined;
+  return error.field === 'version' ? 'EPROTONOSUPPORT' : 'EPROTO';
+});

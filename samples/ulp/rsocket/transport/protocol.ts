@@ -6,7 +6,7 @@ import type {
   StreamConnectOptions,
 } from '../../socket/index.js';
 import { type AdapterSource, opened, sourceOf } from '../../socket/over-dat/index.js';
-import { errorOf } from './errors.js';
+import { errorOf } from './link.js';
 import { listenAt, type RsocketListenOptions } from './listener.js';
 import { planOf, type RsocketOptions, type RsocketPlan } from './options.js';
 import { RsocketStream } from './stream.js';

@@ -16,9 +16,8 @@ import {
   RsocketProtocolError,
 } from '../wire/index.js';
 import { Adapter } from './adapter.js';
-import { errorOf, errorOfEnd } from './errors.js';
+import { errorOf, errorOfEnd, Link, type LinkEvents, Sent } from './link.js';
 import { Iomap, type IomapOptions } from './iomap.js';
-import { Link, type LinkEvents, Sent } from './link.js';
 import { ConnectionMemory } from './memory.js';
 import type { RsocketPlan } from './options.js';
 import { PendingWrite } from './pending-write.js';

@@ -2,7 +2,7 @@
  * Private data of a connection request and its answer (librdmacm's rs_conn_data): 40 bytes,
  * big-endian; in the request it follows rdma_cm's header.
  */
-import { RsocketProtocolError } from './protocol-error.js';
+import { RsocketProtocolError } from './message.js';
 
 /** Bytes of an entry of the target list, and of an iomap entry. */
 export const TARGET_BYTES = 16;

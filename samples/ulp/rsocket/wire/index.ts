@@ -2,4 +2,3 @@
 export * from './connection-data.js';
 export * from './entries.js';
 export * from './message.js';
-export { RsocketProtocolError } from './protocol-error.js';

@@ -38,3 +38,30 @@ export function operationOf(immediate: number): number {
 export function argumentOf(immediate: number): number {
   return immediate & ARGUMENT_MASK;
 }
+
+/** Sequence numbers of 16 bits, which wrap. */
+export const SEQUENCE_MASK = 0xffff;
+
+export function next16(sequence: number, by: number): number {
+  return (sequence + by) & SEQUENCE_MASK;
+}
+
+/** Distance from one sequence number to the other: 0 to 65535. */
+export function distance(from: number, to: number): number {
+  return (to - from) & SEQUENCE_MASK;
+}
+
+/** A violation of the protocol by the peer: the value that it sent, and the allowed values. */
+export class RsocketProtocolError extends Error {
+  override readonly name = 'RsocketProtocolError';
+
+  constructor(
+    /** The field, or the request of a message, that is wrong. */
+    readonly field: string,
+    readonly value: number | string,
+    /** Allowed values. */
+    readonly limit: string,
+  ) {
+    super(`the peer violates the protocol: ${field} is ${value}, must be ${limit}`);
+  }
+}

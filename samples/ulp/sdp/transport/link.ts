@@ -20,6 +20,8 @@ import { leaveUnhandled } from 'dapl/spi';
 import type { Adapter } from './adapter.js';
 import type { Piece } from './areas.js';
 import type { SdpPlan } from './options.js';
+import { streamErrors } from '../../socket/over-dat/index.js';
+import { SdpWireError } from '../wire/index.js';
 
 /** The receives of a connection: one buffer each, which may be replaced by a larger one. */
 const ALIGNMENT = 64;
@@ -304,3 +306,10 @@ export class Link {
 
 /** Immediate data is no message of SDP: it is handled as one of no bytes, and refused. */
 const EMPTY = new Uint8Array(0);
+
+/** Errors of a connection, with the codes of Node. */
+export const { errorOf, errorOfEnd } = streamErrors(
+  (error) => (error instanceof SdpWireError ? 'EPROTO' : undefined),
+  // The peer aborted while this side read from its offer.
+  { REMOTE_ACCESS: 'ECONNRESET' },
+);

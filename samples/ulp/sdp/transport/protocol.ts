@@ -6,7 +6,7 @@ import type {
   StreamConnectOptions,
 } from '../../socket/index.js';
 import { type AdapterSource, opened, sourceOf } from '../../socket/over-dat/index.js';
-import { errorOf } from './errors.js';
+import { errorOf } from './link.js';
 import { helloOf } from './hellos.js';
 import { listenAt, type SdpListenOptions } from './listener.js';
 import { planOf, type SdpOptions, type SdpPlan } from './options.js';

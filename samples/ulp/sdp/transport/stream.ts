@@ -29,9 +29,8 @@ import {
 } from '../wire/index.js';
 import { Adapter } from './adapter.js';
 import { Areas, type Piece } from './areas.js';
-import { errorOf, errorOfEnd } from './errors.js';
+import { errorOf, errorOfEnd, Link, type LinkEvents } from './link.js';
 import { expose, register } from './exposed.js';
-import { Link, type LinkEvents } from './link.js';
 import { limitsOf, type SdpPlan, sendBytesOf } from './options.js';
 import { agreeTo, refusalIn } from './hellos.js';
 import type { TapEvent } from './tap.js';

@@ -1,5 +1,6 @@
 /** Opens a stream over DAT. */
-import type { StreamError } from '../stream-error.js';
+import { StreamError } from '../stream-error.js';
+import type { Ia } from 'dapl';
 
 /** Exactly one of these is called, once. */
 export interface Opening {
@@ -45,4 +46,26 @@ export function opened<S extends YoungStream>(
       throw error;
     }
   });
+}
+
+/** Opens adapters by address. They stay open as long as they are used. */
+export interface AdapterSource {
+  /** An adapter with a route to a peer; `own` is the local address, if one is requested. */
+  toward(peer: string, own: string | undefined): Promise<Ia>;
+  /** An adapter to listen on; without an address the source chooses. */
+  on(own: string | undefined): Promise<Ia>;
+}
+
+/** A source of one adapter. */
+export function sourceOf(over: Ia | AdapterSource): AdapterSource {
+  if ('toward' in over) return over;
+  const given = (own: string | undefined): Promise<Ia> => {
+    const { iaAddress } = over.query().ia;
+    if (own === undefined || own === iaAddress) return Promise.resolve(over);
+    const detail = `the adapter is on ${iaAddress}`;
+    return Promise.reject(
+      new StreamError('EADDRNOTAVAIL', { syscall: 'bind', address: own, detail }),
+    );
+  };
+  return { toward: (_, own) => given(own), on: given };
 }

@@ -2,8 +2,13 @@
 import { ScsiStatus } from '../common/command.js';
 import { ScsiError } from '../common/scsi-error.js';
 import type { Consequences } from '../reservations/persistent.js';
-import { emitTransportId, readTransportId } from '../reservations/transport-id.js';
-import { isReservationType, registrantsHold, ReservationType } from '../reservations/types.js';
+import {
+  emitTransportId,
+  isReservationType,
+  readTransportId,
+  registrantsHold,
+  ReservationType,
+} from '../reservations/types.js';
 import type { Task } from '../unit/task.js';
 import { type CommandRow, usage } from './row.js';
 

@@ -21,13 +21,12 @@ import { CommandWindow } from './command-window.js';
 import type { AdvertisedBuffers, Datamover } from './datamover.js';
 import { KeepAlive, type SetAlarm } from './keep-alive.js';
 import { Login, type LoginIdentity, type LoginReply } from './login/login.js';
-import { LoginRefusal } from './login/refusal.js';
+import { LoginRefusal } from './login/security.js';
 import { faultOf, ProtocolFault } from './protocol-fault.js';
 import { Responder } from './responder.js';
 import { type ConnectionEvent, type ConnectionState, TRANSITIONS, VERDICTS } from './states.js';
 import type { TargetNode } from './target-node.js';
-import { manage } from './task-management.js';
-import { TaskSet } from './task-set.js';
+import { manage, TaskSet } from './task-set.js';
 import { TextExchange } from './text-exchange.js';
 
 type PduOf<K extends InitiatorPdu['type']> = Extract<InitiatorPdu, { type: K }>;
@@ -125,11 +124,6 @@ export class TargetConnection {
   /** True for a connection from this address that has not logged in yet. */
   isLoggingIn(address: string): boolean {
     return LOGGING_IN.has(this.current) && this.address === address;
-  }
-
-  /** Number of unanswered commands. */
-  get taskCount(): number {
-    return this.session?.tasks.size ?? 0;
   }
 
   /**

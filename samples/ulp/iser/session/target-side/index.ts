@@ -5,7 +5,6 @@ export * from './datamover.js';
 export * from './device-server.js';
 export * from './keep-alive.js';
 export * from './login/operational.js';
-export * from './login/refusal.js';
 export * from './protocol-fault.js';
 export * from './states.js';
 export * from './target-node.js';

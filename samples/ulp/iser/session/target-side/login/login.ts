@@ -18,8 +18,13 @@ import {
   UNSPOKEN_SEGMENT_BYTES,
   type Wishes,
 } from './operational.js';
-import { LoginRefusal } from './refusal.js';
-import { type Authentication, isSecurityKey, type Secrets, Security } from './security.js';
+import {
+  type Authentication,
+  isSecurityKey,
+  LoginRefusal,
+  type Secrets,
+  Security,
+} from './security.js';
 
 /** Rules that a login must meet. */
 export interface LoginRules {

@@ -19,7 +19,20 @@ import {
   sameResponse,
   type TextPair,
 } from '../../../wire/index.js';
-import { LoginRefusal } from './refusal.js';
+
+type LoginStatus = (typeof LOGIN_STATUS)[keyof typeof LOGIN_STATUS];
+
+/** Ends the login with this status; the sentence is for people. */
+export class LoginRefusal extends Error {
+  override readonly name = 'LoginRefusal';
+
+  constructor(
+    readonly status: LoginStatus,
+    message: string,
+  ) {
+    super(message);
+  }
+}
 
 export interface Authentication {
   /** Credentials that an initiator must prove. */

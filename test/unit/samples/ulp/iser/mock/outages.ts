@@ -11,7 +11,7 @@ import {
   IscsiTarget,
   MemoryBackend,
 } from '../../../../../../samples/ulp/iser/index.js';
-import { SessionKeeper } from '../../../../../../samples/ulp/iser/initiator/reconnecting-session.js';
+import { ReconnectingSession } from '../../../../../../samples/ulp/iser/initiator/reconnecting-session.js';
 import { prepare } from '../../../../../../samples/ulp/iser/initiator/options.js';
 import type {
   InitiatorMover,
@@ -148,12 +148,12 @@ export async function outages(seed: number, options: Outages): Promise<Outcome> 
     sessions++;
     return checked.wrap(made.makeMover, plant)(portal, host);
   };
-  const keeper = new SessionKeeper({
+  const session = new ReconnectingSession({
     ...made,
     makeMover: counted,
     reconnect: { firstMs: 100, mostMs: 3000, attempts: 50 },
   });
-  await keeper.start();
+  await session.start();
 
   let commands = 0;
   const lane = async (number: number): Promise<void> => {
@@ -165,7 +165,7 @@ export async function outages(seed: number, options: Outages): Promise<Outcome> 
       const isWrite = own() < 0.5;
       const data = new Uint8Array(BLOCK_BYTES).fill(isWrite ? turn : 0);
       const transfer = { lba, transferLength: 1 };
-      const answer = await keeper.execute({
+      const answer = await session.execute({
         lun: LUN,
         cdb: (isWrite ? wire.write16 : wire.read16).make(transfer).bytes,
         ...(isWrite ? { dataOut: data } : { dataIn: data }),
@@ -208,9 +208,9 @@ export async function outages(seed: number, options: Outages): Promise<Outcome> 
   try {
     await Promise.all([trouble(), ...Array.from({ length: LANES }, (_, n) => lane(n))]);
   } finally {
-    await keeper.close();
+    await session.close();
     await assert.rejects(
-      keeper.execute({ lun: LUN, cdb: wire.testUnitReady.make({}).bytes, isRepeatable: true }),
+      session.execute({ lun: LUN, cdb: wire.testUnitReady.make({}).bytes, isRepeatable: true }),
       (error) => error instanceof IscsiError && error.code === 'ISCSI_CLOSED',
     );
     await free();

@@ -14,7 +14,7 @@ export interface Adapters {
   readonly trace: readonly string[];
 }
 
-export class World {
+export class Traffic {
   private sent = 0;
 
   private constructor(
@@ -26,7 +26,7 @@ export class World {
     private readonly outbox: Lmr,
   ) {}
 
-  static async open(adapters: Adapters, connQual: number): Promise<World> {
+  static async open(adapters: Adapters, connQual: number): Promise<Traffic> {
     const { sender: from, receiver: to } = adapters;
     const evd = to.createEvd({ qlen: 2 * RECEIVES, streams: EvdFlags.DTO });
     const pz = to.createPz();
@@ -42,7 +42,7 @@ export class World {
     sender.connect({ address: to.address, connQual });
     await firstValueFrom(connected(sender));
     const outbox = from.allocate(MESSAGE_BYTES, { pz: sender.pz });
-    return new World(adapters, evd, sender, await accepted, outbox);
+    return new Traffic(adapters, evd, sender, await accepted, outbox);
   }
 
   /** Sends messages; resolves when the peer's device has them. */
