@@ -1,6 +1,4 @@
 /** Objects of the DAT API. */
-import './event-objects.js';
-
 export {
   type CloseFlag,
   CompletionFlags,

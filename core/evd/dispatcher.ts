@@ -7,17 +7,17 @@ import type { Scheduler } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { type ArmController, Want } from './queue/arm-controller.js';
 import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './common/evd-states.js';
-import type { EventNotifier } from './events/event-objects.js';
 import type { EventSink } from './queue/event-sink.js';
 import type { EventStore } from './queue/event-store.js';
 import { Notice } from './queue/notify-level.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
+import type { Evd } from './evd.js';
 
 /** The owner of the pump. */
 export interface PumpListener {
   /** The EVD, for its CNO. */
-  readonly evd: EventNotifier;
+  readonly evd: Evd;
   /** Reports an error that no consumer call would return. */
   unreadable(cause: unknown): void;
 }

@@ -1,11 +1,11 @@
 /** Failures of an event dispatcher, as asynchronous errors that name it: a table. */
-import type { EventNotifier } from './events/event-objects.js';
 import {
   type AsyncErrorEvent,
   type AsyncErrorNumber,
   AsyncErrorReason,
   DatEventNumber,
 } from './events/event.js';
+import type { Evd } from './evd.js';
 
 interface EvdErrorRow {
   readonly number: AsyncErrorNumber;
@@ -44,7 +44,7 @@ export interface EvdErrorDetails {
 }
 
 export function evdError(
-  object: EventNotifier,
+  object: Evd,
   kind: EvdErrorKind,
   { detail = '', cause }: EvdErrorDetails = {},
 ): AsyncErrorEvent {

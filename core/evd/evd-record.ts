@@ -18,7 +18,6 @@ import { checkQlen, checkStreams, invalidHandle } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
 import { evdError, type EvdErrorDetails, type EvdErrorKind } from './evd-errors.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
-import type { EventNotifier } from './events/event-objects.js';
 import type { DatEvent } from './events/event.js';
 import { ArmController, type ArmListener } from './queue/arm-controller.js';
 import { EventStore, type StoreListener } from './queue/event-store.js';
@@ -28,6 +27,7 @@ import type { Waiting } from './queue/waiter.js';
 import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
 import { type UpcallListener, UpcallRunner } from './upcall/runner.js';
 import type { NotifyHandler, UpcallHandler } from './upcall/upcall.js';
+import type { Evd } from './evd.js';
 
 /** Is told of lost completions. */
 export interface OverrunListener {
@@ -57,7 +57,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
 
   constructor(
     /** The public object, named in its events. */
-    readonly evd: EventNotifier,
+    readonly evd: Evd,
     readonly host: EvdHost,
     options: EvdOptions,
   ) {

@@ -1,5 +1,4 @@
 /** Event dispatchers, events, upcalls. */
-import './own-objects.js';
 export { Cno, type CnoOptions } from './cno/cno.js';
 export { callLine } from './common/api-trace.js';
 export {
@@ -17,12 +16,6 @@ export {
   XrcReceive,
 } from './events/event-classes.js';
 export * from './events/event.js';
-export type {
-  EventAdapter,
-  EventDatagramEndpoint,
-  EventEndpoint,
-  EventMemoryWindow,
-} from './events/event-objects.js';
 export type { EventSink } from './queue/event-sink.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd } from './evd.js';

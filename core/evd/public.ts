@@ -1,5 +1,4 @@
 /** The public part of event dispatchers. */
-import './own-objects.js';
 export {
   Cno,
   type CnoAgent,
@@ -12,7 +11,6 @@ export { CNO_STATES, type CnoInput, type CnoState } from './cno/states.js';
 export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-causes.js';
 export { DatDto, DatDtoStatus } from './events/dto-status.js';
 export * from './events/event.js';
-export type { EventObjects } from './events/event-objects.js';
 export type { Batches } from './queue/batch-iterator.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd, type EvdParam } from './evd.js';

@@ -2,8 +2,8 @@
 import type { Observable, Subscriber, TeardownLogic } from 'rxjs';
 import { Observable as Loaded } from 'rxjs/internal/Observable';
 import type { DatEvent } from '../evd/events/event.js';
-import type { EventNotifier } from '../evd/events/event-objects.js';
 import type { EventSource } from '../evd/queue/event-sink.js';
+import type { Evd } from '../evd/evd.js';
 
 /**
  * An Observable of rxjs without the rest, all of which takes 100 ms of CPU to load.
@@ -17,7 +17,7 @@ export function observable<T>(
 
 export type EventStream = Observable<DatEvent>;
 /** The EVD is a hint: see `Cno.wait`. */
-export type NotificationStream = Observable<EventNotifier | undefined>;
+export type NotificationStream = Observable<Evd | undefined>;
 
 /**
  * A cold Observable that takes the events while it is subscribed: one subscriber at a time, a

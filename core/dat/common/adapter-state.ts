@@ -10,7 +10,6 @@ import {
   Evd,
   EvdFlags,
   type EvdHost,
-  type EventAdapter as Ia,
   unhandled,
 } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
@@ -20,6 +19,7 @@ import { nextHandleId } from './handle.js';
 import { checkEvd, type EvdUse } from './private-evd.js';
 import type { TraceFields } from './trace.js';
 import { IaCounters } from './ia-counters.js';
+import type { Ia } from '../ia/ia.js';
 
 /** An object that is ended with its adapter at the latest. */
 export interface IaChild {

@@ -1,13 +1,9 @@
 /** Handles events of device and queue pairs, by the table below. */
-import {
-  type AsyncErrorEvent,
-  AsyncErrorReason,
-  DatEventNumber,
-  type EventDatagramEndpoint,
-  type EventEndpoint,
-} from '../../evd/index.js';
+import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import type { IaCore } from './adapter-state.js';
+import type { UdEp } from '../datagram/endpoint.js';
+import type { Ep } from '../endpoint/ep.js';
 
 // Events of device, queue pairs and queues → asynchronous errors of DAT: a table, after dapl's
 // dapls_ib_get_async_event (dapl/openib_common/util.c). It differs from dapl in three ways: events
@@ -77,10 +73,7 @@ export function reportDeviceEvent(event: AsyncEventType, core: IaCore): void {
 }
 
 /** EP_BROKEN: the queue pair of an endpoint went to its error state without a failed request. */
-export function epBrokenEvent(
-  ep: EventEndpoint | EventDatagramEndpoint,
-  message: string,
-): AsyncErrorEvent {
+export function epBrokenEvent(ep: Ep | UdEp, message: string): AsyncErrorEvent {
   return {
     type: 'async-error',
     number: DatEventNumber.ASYNC_EP_BROKEN,

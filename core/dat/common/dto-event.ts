@@ -6,16 +6,16 @@ import {
   DtoCompletion,
   type DtoCompletionEvent,
   dtoStatusOf,
-  type EventEndpoint,
 } from '../../evd/index.js';
 import { CQE, WcFlags, WcOpcode, WcStatus } from '../../spi/index.js';
+import type { Ep } from '../endpoint/ep.js';
 
 /** True if a completion comes from a receive queue; `control` is its first word. */
 export function isReceive(control: number): boolean {
   return ((control >>> 8) & WcOpcode.RECV) !== 0;
 }
 
-export function dtoEvent(ep: EventEndpoint, words: Uint32Array, at: number): DtoCompletionEvent {
+export function dtoEvent(ep: Ep, words: Uint32Array, at: number): DtoCompletionEvent {
   const control = words[at + CQE.CONTROL] ?? 0;
   const status = control & 0xff;
   const flags = (control >>> 16) & 0xff;

@@ -4,7 +4,6 @@
  */
 import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
-import type { EventAdapter as Ia } from '../../evd/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
@@ -17,6 +16,7 @@ import type { IaCore } from '../common/adapter-state.js';
 import { listenersOf } from './listening.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
+import type { Ia } from '../ia/ia.js';
 
 /** IBTA table 108: consumer reject. */
 const REJECT_CONSUMER = 28;

@@ -2,12 +2,13 @@
  * Common service point (dat_csp): listens on an address and port, like a socket. The peer connects
  * with `ep.commonConnect`.
  */
-import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
+import type { Evd } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { type CmRequest, type Gid, gidEquals, ipFromGid, isIpv4Gid } from '../../spi/index.js';
 import { type CommonAddress, checkCommonAddress } from '../endpoint/connect-options.js';
 import type { IaCore } from '../common/adapter-state.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
+import type { Ia } from '../ia/ia.js';
 
 /** DAT_COMM: the socket that a common service point corresponds to. */
 export interface Comm {

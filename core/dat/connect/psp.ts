@@ -1,11 +1,12 @@
 /** Public service point (dat_psp): listens on a connection qualifier. */
-import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
+import type { Evd } from '../../evd/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { EndpointOptions } from '../endpoint/endpoint-maker.js';
 import type { ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
+import type { Ia } from '../ia/ia.js';
 
 /** Options of `ia.createPspAny`. */
 export interface PspAnyOptions {

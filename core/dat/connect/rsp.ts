@@ -1,9 +1,10 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is reserved for it. */
-import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
+import type { Evd } from '../../evd/index.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
+import type { Ia } from '../ia/ia.js';
 
 /** Options of `ia.createRsp`. */
 export type RspOptions = ServiceOptions & {

@@ -4,12 +4,7 @@
  */
 import { hex, showAs } from '../../spi/checks/index.js';
 import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
-import {
-  type ConnectionRequestEvent,
-  DatEventNumber,
-  type Evd,
-  type EventAdapter as Ia,
-} from '../../evd/index.js';
+import { type ConnectionRequestEvent, DatEventNumber, type Evd } from '../../evd/index.js';
 import { DatError, type DatSubtype, spiCall } from '../../errors/index.js';
 import { type CmListener, type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
@@ -34,6 +29,7 @@ import type { IaCore } from '../common/adapter-state.js';
 import { listenersOf } from './listening.js';
 import { checkPrivate, keepProcessFor, streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
+import type { Ia } from '../ia/ia.js';
 
 /** IBTA table 108. */
 const REJECT_NO_QP = 1;

@@ -5,7 +5,7 @@
  */
 import { BOOLEAN, hex, type Kinds, optional, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { DatagramEvent, DatEvent, Evd, EventAdapter as Ia } from '../../evd/index.js';
+import type { DatagramEvent, DatEvent, Evd } from '../../evd/index.js';
 import {
   type AsyncEventType,
   type Gid,
@@ -39,6 +39,7 @@ import { streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
 import { LmrSegment, type Segments } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
+import type { Ia } from '../ia/ia.js';
 
 const { SUPPRESS, SOLICITED_WAIT, DEFAULT } = CompletionFlags;
 const SEND_FLAGS = SUPPRESS | SOLICITED_WAIT;

@@ -3,13 +3,7 @@
  * connect to: it goes to RTS immediately. A failed send puts it in SQE. It returns to RTS when the
  * sends behind the failed one have been flushed (IBTA 10.3.1.7).
  */
-import {
-  DatagramCompletion,
-  type DatagramEvent,
-  DatDto,
-  dtoStatusOf,
-  type EventDatagramEndpoint,
-} from '../../evd/index.js';
+import { DatagramCompletion, type DatagramEvent, DatDto, dtoStatusOf } from '../../evd/index.js';
 import { assert } from '../../spi/checks/index.js';
 import {
   type AsyncEventType,
@@ -33,6 +27,7 @@ import { Slot } from '../work/entry-ring.js';
 import { QueueSet, UNKNOWN_SLOT } from '../work/queue-set.js';
 import type { UdAddressHandle } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
+import type { UdEp } from './endpoint.js';
 
 /**
  * The GRH areas of received datagrams that are not dequeued. They are copied when the completion is
@@ -82,7 +77,7 @@ const U32 = 2 ** 32;
 const PSN_MASK = 0xffffff;
 
 export interface UdQueuesInit {
-  readonly ep: EventDatagramEndpoint;
+  readonly ep: UdEp;
   readonly pz: Pz;
   readonly requestCq: CompletionQueue;
   readonly recvCq: CompletionQueue;
@@ -92,7 +87,7 @@ export interface UdQueuesInit {
   readonly onBroken: (reason: string) => void;
 }
 
-export class UdQueues extends QueueSet<EventDatagramEndpoint> {
+export class UdQueues extends QueueSet<UdEp> {
   /** Index that reclaimed sends must reach before SQE is cleared. */
   private recoverAt = 0;
   /** Address handle of each send, by slot. */

@@ -4,7 +4,6 @@
  * calls; work/ has the postings.
  */
 import { DatError, spiCall } from '../../errors/index.js';
-import type { EventEndpoint } from '../../evd/index.js';
 import { isInteger, kindOf } from '../../spi/checks/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
 import type { IaCore } from '../common/adapter-state.js';
@@ -23,6 +22,7 @@ import { EpKeepAlive } from './keep-alive.js';
 import type { ConnectionEventName } from './outcomes.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality, stateAdvice } from './states.js';
 import type { EpInit } from './types.js';
+import type { Ep } from './ep.js';
 
 // High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one
 // reports once per setting; the hard one breaks the connection.
@@ -86,7 +86,7 @@ export class EpRecord
 
   constructor(
     /** The public object, named in its events. */
-    readonly ep: EventEndpoint,
+    readonly ep: Ep,
     readonly core: IaCore,
     public init: EpInit,
   ) {

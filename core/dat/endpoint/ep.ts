@@ -3,7 +3,7 @@
  * complete as events; connecting and disconnecting is asynchronous, as in DAT: calls return at once
  * and events follow on the connect EVD.
  */
-import type { ConnectionEvent, DatEvent, EventAdapter as Ia } from '../../evd/index.js';
+import type { ConnectionEvent, DatEvent } from '../../evd/index.js';
 import type { Observable } from '../../stream/index.js';
 import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset, checkValue } from '../../errors/guards.js';
@@ -36,6 +36,7 @@ import { epFacts, getStatus, query, recvQuery, setWatermark } from './queries.js
 import { EpRecord } from './endpoint-state.js';
 import type { EpStateName } from './states.js';
 import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
+import type { Ia } from '../ia/ia.js';
 
 const { DEFAULT } = CompletionFlags;
 

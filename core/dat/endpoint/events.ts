@@ -5,7 +5,6 @@ import {
   type DatEvent,
   DatEventNumber,
   type Evd,
-  type EventEndpoint,
   type OverrunListener,
 } from '../../evd/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
@@ -21,6 +20,7 @@ import { configurationOf } from './completion-flags.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
+import type { Ep } from './ep.js';
 
 /**
  * The registration of an endpoint on its event dispatchers: it takes resources step by step, and
@@ -134,7 +134,7 @@ export interface EvdSwap {
 
 /** The owner of the events; it is told of lost completions. */
 export interface EpEventsOwner {
-  readonly ep: EventEndpoint;
+  readonly ep: Ep;
   readonly core: IaCore;
   readonly connection: { onCompletionsLost(reason: BreakReason): void };
 }

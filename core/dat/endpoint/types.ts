@@ -1,10 +1,11 @@
 /** Plain data about endpoints. */
-import type { Evd, EventAdapter as Ia } from '../../evd/index.js';
+import type { Evd } from '../../evd/index.js';
 import type { XrcDomain } from '../../spi/index.js';
 import type { EpAttributes } from './attributes.js';
 import type { EpInitialState, EpStateName } from './states.js';
 import type { Pz } from '../memory/pz.js';
 import type { Srq } from '../srq/srq.js';
+import type { Ia } from '../ia/ia.js';
 
 /** The parts of an endpoint. All event dispatchers are set, given or private. */
 export interface EpInit {

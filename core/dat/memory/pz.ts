@@ -1,12 +1,12 @@
 /** Protection zone (dat_pz): endpoints only use the memory of their own zone. */
 import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { EventAdapter as Ia } from '../../evd/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
 import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
 import { OUT_OF } from '../common/unsupported.js';
 import type { RmrContexts } from './rmr-contexts.js';
+import type { Ia } from '../ia/ia.js';
 
 /** Result of `pz.query()` (DAT_PZ_PARAM). */
 export interface PzParameters {

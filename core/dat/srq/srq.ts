@@ -4,12 +4,7 @@
  * receives stay for the others: they are not flushed.
  */
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
-import {
-  AsyncErrorReason,
-  type CompletionOwner,
-  DatEventNumber,
-  type EventAdapter as Ia,
-} from '../../evd/index.js';
+import { AsyncErrorReason, type CompletionOwner, DatEventNumber } from '../../evd/index.js';
 import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
 import { checkInteger, checkValue } from '../../errors/guards.js';
@@ -23,6 +18,7 @@ import type { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';
 import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './attributes.js';
 import { SrqSlots } from './slots.js';
+import type { Ia } from '../ia/ia.js';
 
 /** Result of `srq.query()` (DAT_SRQ_PARAM). */
 export interface SrqParameters extends SrqAttributes {

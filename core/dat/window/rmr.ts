@@ -3,7 +3,7 @@
  * revoking is in the order of an endpoint's requests.
  */
 import { DatError, spiCall } from '../../errors/index.js';
-import { EvdFlags, type EventAdapter as Ia } from '../../evd/index.js';
+import { EvdFlags } from '../../evd/index.js';
 import { showAs } from '../../spi/checks/index.js';
 import { type MemoryWindow, nextRkey, WrOpcode } from '../../spi/index.js';
 import type { IaCore } from '../common/adapter-state.js';
@@ -19,6 +19,7 @@ import type { LmrSegment } from '../memory/segment.js';
 import { type BindWork, RmrBinding } from '../work/binds.js';
 import { checkCookie, checkFlags } from '../work/post-checks.js';
 import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
+import type { Ia } from '../ia/ia.js';
 
 /** Posts binds: `rmr.bind` and `rmr.unbind` on an endpoint. */
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;

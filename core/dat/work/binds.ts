@@ -2,19 +2,15 @@
  * Pending binds on the queues of an endpoint's queue pair: their entries in the send queue, and the
  * window of each completion.
  */
-import {
-  BindCompletion,
-  dtoStatusOf,
-  type EventEndpoint,
-  type EventMemoryWindow,
-  type RmrBindCompletionEvent,
-} from '../../evd/index.js';
+import { BindCompletion, dtoStatusOf, type RmrBindCompletionEvent } from '../../evd/index.js';
 import { CQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
 import type { Lmr } from '../memory/lmr.js';
 import type { LmrSegment } from '../memory/segment.js';
 import { Slot } from './entry-ring.js';
 import type { EpQueues } from './queues.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
+import type { Ep } from '../endpoint/ep.js';
+import type { Rmr } from '../window/rmr.js';
 
 /** The binding of a window: made by the bind that opened it, ended when it is closed. */
 export class RmrBinding {
@@ -77,7 +73,7 @@ export interface BindWork {
 }
 
 interface Pending {
-  readonly rmr: EventMemoryWindow;
+  readonly rmr: Rmr;
   readonly binding: RmrBinding | undefined;
   /** Free-running index of the entry that completes it, and of the invalidation before it. */
   readonly index: number;
@@ -92,10 +88,10 @@ export class EpBinds {
   /** Completed and not dequeued, by index. Created for the first bind. */
   private shown: Map<number, Pending> | undefined = undefined;
   /** Windows that only this queue pair opens. */
-  private own: Set<EventMemoryWindow> | undefined = undefined;
+  private own: Set<Rmr> | undefined = undefined;
 
   constructor(
-    private readonly ep: EventEndpoint,
+    private readonly ep: Ep,
     private readonly queues: EpQueues,
   ) {}
 
@@ -104,7 +100,7 @@ export class EpBinds {
    * @param flags CompletionFlags
    */
   post(
-    rmr: EventMemoryWindow,
+    rmr: Rmr,
     binding: RmrBinding | undefined,
     work: BindWork,
     cookie: number,

@@ -1,6 +1,5 @@
 /** The common part of all posting calls. */
 import { DatError } from '../../errors/index.js';
-import type { EventEndpoint } from '../../evd/index.js';
 import { invalid } from '../../errors/guards.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { Pz } from '../memory/pz.js';
@@ -8,10 +7,11 @@ import type { EpQueueAttributes } from './attributes.js';
 import type { EpCounters } from './counters.js';
 import type { EntryRing } from './entry-ring.js';
 import type { EpQueues, SharedReceives } from './queues.js';
+import type { Ep } from '../endpoint/ep.js';
 
 /** An endpoint that connects, as posting sees it. */
 export interface PostingEndpoint {
-  readonly ep: EventEndpoint;
+  readonly ep: Ep;
   readonly core: IaCore;
   readonly init: {
     readonly pz: Pz;

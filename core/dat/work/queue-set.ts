@@ -9,8 +9,6 @@ import type {
   CompletionView,
   DatEvent,
   Evd,
-  EventDatagramEndpoint,
-  EventEndpoint,
 } from '../../evd/index.js';
 import { type Facts, Symbolic } from '../../spi/checks/index.js';
 import { QpState, type QueuePair, Ring, rqeBytes, SGE, SQE, WrFlags } from '../../spi/index.js';
@@ -19,6 +17,8 @@ import type { Segments } from '../memory/segment.js';
 import type { QueueAttributes } from './attributes.js';
 import { EntryRing, RECEIVE_ENTRY, SEND_ENTRY, Slot } from './entry-ring.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
+import type { UdEp } from '../datagram/endpoint.js';
+import type { Ep } from '../endpoint/ep.js';
 
 // Core's side of a send or receive queue. Entries are freed in order: a completion frees all
 // entries up to its own (docs/spi.md). Allocates nothing after construction.
@@ -134,9 +134,7 @@ const DOORBELL = { operation: 'ep.post' };
 /** Result of a reclaim for an entry that is not outstanding. */
 export const UNKNOWN_SLOT = -1;
 
-export abstract class QueueSet<
-  E extends EventEndpoint | EventDatagramEndpoint,
-> implements CompletionOwner {
+export abstract class QueueSet<E extends Ep | UdEp> implements CompletionOwner {
   readonly qp: QueuePair;
   readonly sends: WorkQueue;
   /** Always empty with a shared receive queue, or if nothing is received. */

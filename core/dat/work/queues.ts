@@ -9,7 +9,6 @@ import type {
   DatEvent,
   Evd,
   EventBatch,
-  EventEndpoint,
 } from '../../evd/index.js';
 import {
   type AsyncEventType,
@@ -37,10 +36,11 @@ import { endpointQueuePair } from './queue-pair.js';
 import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
 import type { RequestSpec } from './request-specs.js';
 import { EpLeftovers } from './retired-completions.js';
+import type { Ep } from '../endpoint/ep.js';
 
 const U32 = 2 ** 32;
 
-export class EpQueues extends QueueSet<EventEndpoint> {
+export class EpQueues extends QueueSet<Ep> {
   readonly counters: EpCounters;
   /** QP_LAST_WQE_REACHED: no receive of a shared receive queue will complete here any more. */
   receivesEnded: boolean;
@@ -279,7 +279,7 @@ export interface SharedReceives {
 /** Parameters of one queue pair of an endpoint: a reset makes another. */
 export interface EpQueuesInit {
   /** The endpoint, named in completions. */
-  readonly ep: EventEndpoint;
+  readonly ep: Ep;
   readonly device: Device;
   readonly owners: CompletionOwners;
   readonly pd: ProtectionDomain;

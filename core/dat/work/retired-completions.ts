@@ -2,16 +2,11 @@
  * Completions of queues that `ep.reset()` has ended. They stay on their event dispatchers until the
  * consumer takes them, though the queue pair and its rings are destroyed.
  */
-import type {
-  CompletionOwner,
-  CompletionView,
-  DatEvent,
-  Evd,
-  EventEndpoint,
-} from '../../evd/index.js';
+import type { CompletionOwner, CompletionView, DatEvent, Evd } from '../../evd/index.js';
 import { CQE } from '../../spi/index.js';
 import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { EpBinds } from './binds.js';
+import type { Ep } from '../endpoint/ep.js';
 
 export class EpLeftovers implements CompletionOwner {
   /** Completions not taken yet. */
@@ -23,7 +18,7 @@ export class EpLeftovers implements CompletionOwner {
    * @param binds completed binds that are not dequeued
    */
   constructor(
-    private readonly ep: EventEndpoint,
+    private readonly ep: Ep,
     private readonly context: number,
     private readonly evds: readonly Evd[],
     private readonly binds: EpBinds | undefined,

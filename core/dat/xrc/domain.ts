@@ -11,12 +11,7 @@ import {
   checkValue,
 } from '../../errors/guards.js';
 import { DatError, spiCall } from '../../errors/index.js';
-import {
-  DatEventNumber,
-  EvdFlags,
-  type EventAdapter as Ia,
-  type XrcTargetEventName,
-} from '../../evd/index.js';
+import { DatEventNumber, EvdFlags, type XrcTargetEventName } from '../../evd/index.js';
 import { OBJECT, showAs } from '../../spi/checks/index.js';
 import {
   AsyncEventType,
@@ -40,6 +35,7 @@ import { makerOfQueue } from '../srq/create-srq.js';
 import { EP_ACCESS } from '../work/queue-pair.js';
 import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
 import { XrcSrq, type XrcSrqOptions } from './srq.js';
+import type { Ia } from '../ia/ia.js';
 
 /** Options of `domain.createInitiator`; an EVD that is not given is private. */
 export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;

@@ -10,13 +10,13 @@ import { changeHold, hasRef, HOLD } from '../../spi/time/hold.js';
 import { eventStream, type NotificationStream } from '../../stream/event-stream.js';
 import { traceCall } from '../common/api-trace.js';
 import { checkSignal, checkSubscriber, checkTimeout } from '../common/checks.js';
-import type { EventNotifier as Evd } from '../events/event-objects.js';
 import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../events/event.js';
 import type { EventSink, EventSource } from '../queue/event-sink.js';
 import { interruptedError, Waiter } from '../queue/waiter.js';
 import { CnoHandle } from './handle.js';
 import type { CnoHost } from './host.js';
 import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
+import type { Evd } from '../evd.js';
 
 /** The error of a call on a freed CNO. */
 function freedCno(operation: string): DatError {

@@ -6,7 +6,7 @@ import { showAs } from '../../spi/checks/index.js';
 import { EventEmitter } from 'node:events';
 import type { ProcessHold } from '../../spi/index.js';
 import { changeHold, HOLD, hasRef } from '../../spi/time/hold.js';
-import type { EventNotifier as Evd } from '../events/event-objects.js';
+import type { Evd } from '../evd.js';
 
 /** The CNO's side of its handle. */
 export interface HandleSource {

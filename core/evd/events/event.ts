@@ -2,17 +2,17 @@
 import type { AsyncEventType } from '../../spi/index.js';
 import type { ConnectionCause } from './connection-causes.js';
 import type { DatDto, DatDtoStatus } from './dto-status.js';
-import type {
-  EventConnectionRequest,
-  EventDatagramEndpoint,
-  EventEndpoint,
-  EventMemoryWindow,
-  EventPayload,
-  EventServicePoint,
-  EventSubject,
-  EventXrcDomain,
-  EventXrcSrq,
-} from './event-objects.js';
+import type { Cno } from '../cno/cno.js';
+import type { Evd } from '../evd.js';
+import type { Cr } from '../../dat/connect/cr.js';
+import type { UdEp } from '../../dat/datagram/endpoint.js';
+import type { Ep } from '../../dat/endpoint/ep.js';
+import type { Ia } from '../../dat/ia/ia.js';
+import type { Srq } from '../../dat/srq/srq.js';
+import type { Rmr } from '../../dat/window/rmr.js';
+import type { ServicePoint } from '../../dat/connect/service-point.js';
+import type { XrcDomain } from '../../dat/xrc/domain.js';
+import type { XrcSrq } from '../../dat/xrc/srq.js';
 
 /** DAT_EVENT_NUMBER. */
 export const DatEventNumber = {
@@ -66,7 +66,7 @@ export interface DtoCompletionEvent {
   readonly type: 'dto';
   /** IB_DTO for the operations of the IB extensions. */
   readonly number: N['DTO_COMPLETION'] | N['IB_DTO'];
-  readonly ep: EventEndpoint;
+  readonly ep: Ep;
   /** Safe integer that the consumer gave to the post. */
   readonly cookie: number;
   readonly status: DatDtoStatus;
@@ -92,7 +92,7 @@ export interface DatagramSource {
 export interface DatagramEvent {
   readonly type: 'datagram';
   readonly number: N['IB_DTO'];
-  readonly ep: EventDatagramEndpoint;
+  readonly ep: UdEp;
   /** Safe integer that the consumer gave to the post. */
   readonly cookie: number;
   readonly status: DatDtoStatus;
@@ -112,8 +112,8 @@ export interface DatagramEvent {
 export interface RmrBindCompletionEvent {
   readonly type: 'rmr-bind';
   readonly number: N['RMR_BIND_COMPLETION'];
-  readonly rmr: EventMemoryWindow;
-  readonly ep: EventEndpoint;
+  readonly rmr: Rmr;
+  readonly ep: Ep;
   readonly cookie: number;
   readonly status: DatDtoStatus;
 }
@@ -123,8 +123,8 @@ export interface ConnectionRequestEvent {
   readonly type: 'connection-request';
   readonly number: N['CONNECTION_REQUEST'];
   /** The service point that the request came to. */
-  readonly sp: EventServicePoint;
-  readonly cr: EventConnectionRequest;
+  readonly sp: ServicePoint;
+  readonly cr: Cr;
   /** Port of rdma_cm's TCP port space; 0 if `sp.serviceId` has no port. */
   readonly connQual: number;
   /** Address of the interface adapter that the request came to. */
@@ -137,7 +137,7 @@ export interface ConnectionRequestEvent {
 export interface ConnectionEvent {
   readonly type: 'connection';
   readonly number: ConnectionEventNumber;
-  readonly ep: EventEndpoint;
+  readonly ep: Ep;
   /**
    * Private data of the peer, in ESTABLISHED on the connecting side and in PEER_REJECTED; else
    * empty. CM messages of InfiniBand and RoCE do not carry its length: it is padded with zeros, to
@@ -170,7 +170,7 @@ export const AsyncErrorReason = {
 export interface AsyncErrorEvent {
   readonly type: 'async-error';
   readonly number: AsyncErrorNumber;
-  readonly object: EventSubject;
+  readonly object: Ia | Ep | UdEp | Srq | Evd | Cno;
   /** A number of `AsyncErrorReason` for the kind of `object`. */
   readonly reason: number;
   /** One sentence for people. */
@@ -183,14 +183,14 @@ export interface AsyncErrorEvent {
 export interface SoftwareEvent {
   readonly type: 'software';
   readonly number: N['SOFTWARE'];
-  readonly payload: EventPayload;
+  readonly payload: unknown;
 }
 
 /** A receive of an XRC shared receive queue has ended; a target took it, not an endpoint. */
 export interface XrcReceiveEvent {
   readonly type: 'xrc-receive';
   readonly number: N['XRC_RECEIVE'];
-  readonly srq: EventXrcSrq;
+  readonly srq: XrcSrq;
   /** The target that received the message; senders differ by it. */
   readonly targetQpn: number;
   readonly cookie: number;
@@ -217,7 +217,7 @@ export type XrcTargetEventName =
 export interface XrcTargetEvent {
   readonly type: 'xrc-target';
   readonly number: N['XRC_TARGET'];
-  readonly domain: EventXrcDomain;
+  readonly domain: XrcDomain;
   readonly targetQpn: number;
   readonly event: XrcTargetEventName;
 }

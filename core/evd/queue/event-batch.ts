@@ -6,8 +6,8 @@ import { showAs } from '../../spi/checks/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import { DatDto, dtoEventNumber, dtoOf, dtoStatusOf } from '../events/dto-status.js';
 import type { DatEvent } from '../events/event.js';
-import type { EventEndpoint } from '../events/event-objects.js';
 import { checkInteger } from '../../errors/guards.js';
+import type { Ep } from '../../dat/endpoint/ep.js';
 
 const MAX_CAPACITY = 2 ** 20;
 
@@ -31,7 +31,7 @@ export class EventBatch {
   /** Immediate data or the invalidated RMR context; 0 without. */
   readonly immediates: Uint32Array;
   /** The endpoint of a completion; that of a datagram is in its event. */
-  readonly eps: (EventEndpoint | undefined)[];
+  readonly eps: (Ep | undefined)[];
   /** The event itself where columns do not hold it: all but DTO completions. */
   readonly events: (DatEvent | undefined)[];
 
@@ -47,12 +47,12 @@ export class EventBatch {
     this.operations = new Uint8Array(capacity);
     this.lengths = new Uint32Array(capacity);
     this.immediates = new Uint32Array(capacity);
-    this.eps = new Array<EventEndpoint | undefined>(capacity).fill(undefined);
+    this.eps = new Array<Ep | undefined>(capacity).fill(undefined);
     this.events = new Array<DatEvent | undefined>(capacity).fill(undefined);
   }
 
   /** Fills a slot from the words of a DTO completion (CQE at `words[at]`). */
-  setDto(slot: number, ep: EventEndpoint, words: Uint32Array, at: number): void {
+  setDto(slot: number, ep: Ep, words: Uint32Array, at: number): void {
     const control = words[at + CQE.CONTROL] ?? 0;
     const status = control & 0xff;
     const flags = (control >>> 16) & 0xff;
