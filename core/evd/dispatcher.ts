@@ -12,15 +12,7 @@ import type { EventStore } from './queue/event-store.js';
 import { Notice } from './queue/notify-level.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
-import type { Evd } from './evd.js';
-
-/** The owner of the pump. */
-export interface PumpListener {
-  /** The EVD, for its CNO. */
-  readonly evd: Evd;
-  /** Reports an error that no consumer call would return. */
-  unreadable(cause: unknown): void;
-}
+import type { EvdRecord } from './evd-record.js';
 
 /**
  * Events handed over in one turn, so that a busy EVD does not delay packets; fewer when handlers
@@ -54,7 +46,7 @@ export class Dispatcher {
     private readonly upcalls: UpcallRunner,
     private readonly arm: ArmController | undefined,
     private readonly scheduler: Scheduler,
-    private readonly listener: PumpListener,
+    private readonly record: EvdRecord,
   ) {}
 
   get taker(): EvdTaker {
@@ -170,7 +162,7 @@ export class Dispatcher {
       if (mayBeSolicited) this.findSolicited();
       this.pump();
     } catch (error) {
-      this.listener.unreadable(error);
+      this.record.unreadable(error);
     }
   }
 
@@ -209,7 +201,7 @@ export class Dispatcher {
   private serveCno(): void {
     if (!this.noticed || this.store.pending === 0) return;
     this.noticed = false;
-    this.cno?.notify(this.listener.evd);
+    this.cno?.notify(this.record.evd);
   }
 
   private serveWaiter(waiter: Waiting, budget: number): number {

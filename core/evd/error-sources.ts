@@ -2,32 +2,25 @@
  * The other EVDs of the same endpoints. A consumer waiting here may be waiting for a failed
  * completion there.
  */
-
-/** The feeding side of such an EVD. */
-export interface ErrorSource {
-  /** Starts (1) or stops (-1) taking in failed completions as they come. */
-  watched(change: 1 | -1): void;
-  /** Looks at its completion queue. */
-  scan(): number;
-}
+import type { EvdFeed } from './evd-feed.js';
 
 /** Sources that an unsuccessful poll looks at, out of all of them. */
 const SOURCES_A_POLL = 16;
 
 export class ErrorSources {
   /** Number of endpoints that have named each source. */
-  private readonly counts = new Map<ErrorSource, number>();
+  private readonly counts = new Map<EvdFeed, number>();
   /** Where the next poll continues. */
-  private round: Iterator<ErrorSource, undefined> = this.counts.keys();
+  private round: Iterator<EvdFeed, undefined> = this.counts.keys();
   private vigilant = false;
 
-  add(source: ErrorSource): void {
+  add(source: EvdFeed): void {
     const count = this.counts.get(source) ?? 0;
     this.counts.set(source, count + 1);
     if (count === 0 && this.vigilant) source.watched(1);
   }
 
-  remove(source: ErrorSource): void {
+  remove(source: EvdFeed): void {
     const left = (this.counts.get(source) ?? 1) - 1;
     if (left > 0) this.counts.set(source, left);
     else if (this.counts.delete(source) && this.vigilant) source.watched(-1);

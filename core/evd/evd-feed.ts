@@ -5,7 +5,6 @@
 import { DatError, spiCall } from '../errors/index.js';
 import type { CompletionQueue } from '../spi/index.js';
 import { EVD_CONFIGURATIONS, type EvdConfiguration } from './common/evd-states.js';
-import type { ErrorSource } from './error-sources.js';
 import { EVD_COUNTER } from './evd-counters.js';
 import { evdError } from './evd-errors.js';
 import type { EvdRecord, OverrunListener } from './evd-record.js';
@@ -13,7 +12,7 @@ import { postedEvent } from './events/event-classes.js';
 import type { PostedEvent } from './events/event.js';
 import type { EventPlace } from './queue/event-store.js';
 
-export class EvdFeed implements ErrorSource {
+export class EvdFeed {
   /** Endpoints, service points and adapters that feed it. */
   users = 0;
   /** Entries of the completion queue that the consumer does not count. */

@@ -8,7 +8,6 @@ import { EVD_COUNTER } from './evd-counters.js';
 import type { WaitOptions, WaitResult } from './evd-host.js';
 import type { EvdRecord } from './evd-record.js';
 import type { DatEvent } from './events/event.js';
-import type { IterationHost } from './queue/batch-iterator.js';
 import { EventBatch } from './queue/event-batch.js';
 import {
   Waiter,
@@ -35,7 +34,7 @@ const MAX_BATCH = 256;
  */
 type Outlook = 'ready' | 'next turn' | 'events to come';
 
-export class EvdPull implements IterationHost {
+export class EvdPull {
   /** True if `wait` and iterations may begin and continue. */
   waiting: EvdWaiting = 'WAITABLE';
   private waits = 0;
@@ -102,6 +101,7 @@ export class EvdPull implements IterationHost {
 
   // For iterations
 
+  /** @throws DatError DAT_INVALID_STATE while something else takes the events */
   beginIteration(): void {
     const { record } = this;
     record.checkOpen('evd.iterate');
@@ -117,6 +117,11 @@ export class EvdPull implements IterationHost {
     this.record.dropWaiter()?.freed();
   }
 
+  /**
+   * Takes all queued events, at least one. If there is none, 'later': `iteration` is served when
+   * there is. 'never' when the EVD has been freed.
+   * @throws DatError DAT_INVALID_STATE
+   */
   nextBatch(iteration: Waiting): DatEvent[] | 'later' | 'never' {
     const { open, dispatcher } = this.record;
     if (!open) return 'never';
@@ -129,6 +134,7 @@ export class EvdPull implements IterationHost {
     return 'later';
   }
 
+  /** The batch for an iteration that is served; undefined when it is gone. */
   takeBatch(): DatEvent[] | undefined {
     const { store } = this.record;
     const first = store.take();
@@ -142,14 +148,17 @@ export class EvdPull implements IterationHost {
     return batch;
   }
 
+  /** Puts events in front of all queued ones. */
   putBack(events: readonly DatEvent[]): void {
     if (this.record.open) this.record.store.putBack(events);
   }
 
+  /** True if none of those events has been taken meanwhile. */
   hasStill(events: readonly DatEvent[]): boolean {
     return !this.record.open || this.record.store.hasStill(events);
   }
 
+  /** Takes those events again, if it still has them. */
   takeAgain(events: readonly DatEvent[]): void {
     this.record.store.takeAgain(events);
   }

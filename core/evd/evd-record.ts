@@ -12,20 +12,20 @@ import { checkTaker } from './common/checks.js';
 import { Counters } from './common/counters.js';
 import { COMPLETION_STREAMS, EvdFlags } from './common/evd-states.js';
 import { unhandled } from './common/unhandled.js';
-import { Dispatcher, type PumpListener } from './dispatcher.js';
+import { Dispatcher } from './dispatcher.js';
 import { ErrorSources } from './error-sources.js';
 import { checkQlen, checkStreams, invalidHandle } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
 import { evdError, type EvdErrorDetails, type EvdErrorKind } from './evd-errors.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
 import type { DatEvent } from './events/event.js';
-import { ArmController, type ArmListener } from './queue/arm-controller.js';
-import { EventStore, type StoreListener } from './queue/event-store.js';
+import { ArmController } from './queue/arm-controller.js';
+import { EventStore } from './queue/event-store.js';
 import type { Notice } from './queue/notify-level.js';
 import { TracedEventStore } from './queue/traced-store.js';
 import type { Waiting } from './queue/waiter.js';
 import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
-import { type UpcallListener, UpcallRunner } from './upcall/runner.js';
+import { UpcallRunner } from './upcall/runner.js';
 import type { NotifyHandler, UpcallHandler } from './upcall/upcall.js';
 import type { Evd } from './evd.js';
 
@@ -36,7 +36,7 @@ export interface OverrunListener {
 }
 
 /** One object for each EVD: its parts report to it, so no closures are needed. */
-export class EvdRecord implements StoreListener, UpcallListener, ArmListener, PumpListener {
+export class EvdRecord {
   readonly id: number;
   /** Bit set of EvdFlags. */
   readonly streams: number;
@@ -72,7 +72,7 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     this.store = host.logger.isDebugEnabled()
       ? new TracedEventStore((fields) => this.trace('event', fields), ...store)
       : new EventStore(...store);
-    this.upcalls = new UpcallRunner(evd, this.store, this, host.scheduler);
+    this.upcalls = new UpcallRunner(this.store, this, host.scheduler);
     this.arm = this.cq && new ArmController(this.cq, this);
     this.dispatcher = new Dispatcher(this.store, this.upcalls, this.arm, host.scheduler, this);
   }
@@ -207,10 +207,12 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
 
   // Reports of its parts
 
+  /** A new event that the consumer may see. */
   arrived(notice: Notice): void {
     this.dispatcher.arrived(notice);
   }
 
+  /** A handler has thrown or rejected. */
   upcallFailed(cause: unknown, event: DatEvent | undefined): void {
     // The asynchronous EVD's own handler failed: reporting that to it again would never end.
     const again = event?.type === 'async-error' && event.object === this.evd;
@@ -218,14 +220,17 @@ export class EvdRecord implements StoreListener, UpcallListener, ArmListener, Pu
     else this.host.reportFailure(evdError(this.evd, 'handler', { cause }));
   }
 
+  /** An upcall that outlived its call has ended. */
   upcallEnded(): void {
     this.dispatcher.kick();
   }
 
+  /** An arm has failed. Called once, until arming succeeds again. */
   unarmable(cause: unknown): void {
     this.report('unarmable', { cause });
   }
 
+  /** The pump has failed, with an error that no consumer call would return. */
   unreadable(cause: unknown): void {
     this.report('unreadable', { cause });
   }

@@ -32,12 +32,7 @@ import type { EventBatch } from './queue/event-batch.js';
 import type { EventSink, EventSource } from './queue/event-sink.js';
 import { DEFAULT_UPCALL_LIMIT, UPCALL_SAME, type UpcallPolicy } from './upcall/policy.js';
 import { callingUpcall, type UpcallLessee } from './upcall/runner.js';
-import {
-  type NotifyHandler,
-  Upcall,
-  type UpcallHandler,
-  type UpcallOwner,
-} from './upcall/upcall.js';
+import { type NotifyHandler, Upcall, type UpcallHandler } from './upcall/upcall.js';
 
 /** Result of `evd.query()` (DAT_EVD_PARAM). */
 export interface EvdParam {
@@ -72,9 +67,7 @@ type Handler = UpcallHandler | NotifyHandler;
 type HandlerOrSame = Handler | typeof UPCALL_SAME | null;
 
 /** Made by `ia.createEvd()`. */
-export class Evd
-  implements EventSource, UpcallOwner, AsyncIterable<readonly DatEvent[]>, AsyncDisposable
-{
+export class Evd implements EventSource, AsyncIterable<readonly DatEvent[]>, AsyncDisposable {
   static {
     showAs(this, 'Evd', ({ id, qlen, record, feed, isFreed: freed }) => {
       const pending = new Symbolic(`${freed ? 0 : record.store.pending}/${qlen}`);

@@ -2,16 +2,7 @@
 import { DatDto } from '../evd/index.js';
 import { showAs } from '../spi/checks/index.js';
 import { invalidState } from './flow-error.js';
-
-/** The owner of a message's buffer. */
-export interface MessageHome {
-  /** A view of a receive buffer. */
-  view(slot: number, lengthBytes: number): Uint8Array;
-  /** A copy of the same bytes. */
-  copy(slot: number, lengthBytes: number): Uint8Array;
-  /** Takes back the buffer of a message. */
-  giveBack(slot: number): void;
-}
+import type { ReceiveArea } from './receive-area.js';
 
 /** Completions of received messages, and those with an immediate. */
 export const RECEIVES: ReadonlySet<number> = new Set([
@@ -36,12 +27,12 @@ export class Message {
   }
 
   private content: Uint8Array | undefined = undefined;
-  private home: MessageHome | undefined;
+  private home: ReceiveArea | undefined;
   private released = false;
 
   /** @internal */
   constructor(
-    home: MessageHome,
+    home: ReceiveArea,
     private readonly slot: number,
     /** Bytes of the message. */
     readonly lengthBytes: number,

@@ -6,7 +6,6 @@ import { assert } from '../spi/checks/index.js';
 import type { LmrSegment } from '../dat/memory/segment.js';
 import type { Lease } from './buffer-pool.js';
 import { invalidState } from './flow-error.js';
-import type { MessageHome } from './message.js';
 import type { Space } from './space.js';
 
 const ALIGNMENT = 64;
@@ -32,7 +31,7 @@ export interface ReceiveAreaInit {
   readonly onEmpty: () => void;
 }
 
-export class ReceiveArea implements MessageHome {
+export class ReceiveArea {
   /** Messages that hold their receive buffer. */
   private outside = 0;
   private closed = false;
@@ -62,16 +61,19 @@ export class ReceiveArea implements MessageHome {
     assert(this.outside <= this.init.buffers, 'a buffer is in one message', this.outside);
   }
 
+  /** A view of a receive buffer. */
   view(slot: number, lengthBytes: number): Uint8Array {
     const start = this.startOf(slot);
     return this.memory.subarray(start, start + lengthBytes);
   }
 
+  /** A copy of the same bytes. */
   copy(slot: number, lengthBytes: number): Uint8Array {
     const start = this.startOf(slot);
     return this.memory.slice(start, start + lengthBytes);
   }
 
+  /** Takes back the buffer of a message. */
   giveBack(slot: number): void {
     assert(this.outside > 0, 'a buffer comes back once', slot);
     this.outside--;

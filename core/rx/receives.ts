@@ -3,12 +3,12 @@ import { Observable, type Subscriber } from 'rxjs';
 import { Ep } from '../dat/endpoint/ep.js';
 import type { Lmr } from '../dat/memory/lmr.js';
 import type { LmrSegment } from '../dat/memory/segment.js';
+import { DatError } from '../errors/index.js';
 import { checkFields, checkParameter } from '../errors/guards.js';
 import { DatDto, DatDtoStatus, type DatEvent, type DtoCompletionEvent } from '../evd/index.js';
-import { BOOLEAN, integer, optional } from '../spi/checks/index.js';
+import { BOOLEAN, integer, optional, showAs, Symbolic } from '../spi/checks/index.js';
 import { failure } from './completion-of.js';
 import { completionsOf, type Receiver } from './completions.js';
-import { type ReceiveBuffer, Received } from './received.js';
 
 // The receive buffers of an endpoint: parts of one region. Each is posted as a receive, lent to the
 // consumer, or neither (its queue pair has been destroyed).
@@ -24,7 +24,7 @@ let lives = 0;
 type Place = 'posted' | 'lent' | 'idle';
 
 class ReceiveBuffers {
-  private readonly buffers: Buffer[] = [];
+  private readonly buffers: ReceiveBuffer[] = [];
   private region: Lmr | undefined = undefined;
   /** The queue pair that they are posted to. */
   private qpn: number | undefined = undefined;
@@ -72,14 +72,14 @@ class ReceiveBuffers {
   }
 
   /** It is posted again. @throws DatError as `ep.postRecv`: it can be returned again then */
-  private giveBack(buffer: Buffer): void {
+  private giveBack(buffer: ReceiveBuffer): void {
     const { ep } = this;
     if (ep.isFreed) return;
     if (this.qpn === ep.qpn) this.postOne(buffer);
     else buffer.place = 'idle';
   }
 
-  private postOne(buffer: Buffer): void {
+  private postOne(buffer: ReceiveBuffer): void {
     this.ep.postRecv(buffer.segment, this.firstCookie + buffer.index);
     buffer.place = 'posted';
   }
@@ -90,7 +90,7 @@ class ReceiveBuffers {
     this.region = region;
     for (let index = 0; index < count; index++) {
       const segment = region.segment(index * bufferBytes, bufferBytes);
-      this.buffers.push(new Buffer(segment, index, (buffer) => this.giveBack(buffer)));
+      this.buffers.push(new ReceiveBuffer(segment, index, (buffer) => this.giveBack(buffer)));
     }
     ep.state$.subscribe({
       next: (state) => {
@@ -105,21 +105,76 @@ class ReceiveBuffers {
   }
 }
 
-class Buffer implements ReceiveBuffer {
+/** A receive buffer. */
+class ReceiveBuffer {
   place: Place = 'idle';
 
   constructor(
     readonly segment: LmrSegment,
     readonly index: number,
-    private readonly giveBack: (buffer: Buffer) => void,
+    private readonly giveBack: (buffer: ReceiveBuffer) => void,
   ) {}
 
+  /** The whole buffer, however long the message. */
   get bytes(): Uint8Array {
     return this.segment.bytes;
   }
 
+  /** Posts it again. @throws DatError as `ep.postRecv` */
   release(): void {
     if (this.place === 'lent') this.giveBack(this);
+  }
+}
+
+/** A message that `receives` emits. */
+export class Received implements Disposable {
+  static {
+    showAs(this, 'Received', ({ event, content }) => {
+      return { ep: event.ep, bytes: content?.length ?? new Symbolic('released') };
+    });
+  }
+
+  private content: Uint8Array | undefined;
+
+  /** @internal @param buffer undefined when the bytes are a copy */
+  constructor(
+    /** Its completion: immediate data, an invalidated context. */
+    readonly event: DtoCompletionEvent,
+    bytes: Uint8Array,
+    private buffer: ReceiveBuffer | undefined,
+  ) {
+    this.content = bytes;
+  }
+
+  /**
+   * The message: a copy, or the registered memory itself if it is lent.
+   * @throws DatError DAT_INVALID_STATE when the buffer was lent and has been released: it may hold
+   * another message by now
+   */
+  get bytes(): Uint8Array {
+    if (this.content !== undefined) return this.content;
+    throw new DatError('DAT_INVALID_STATE', {
+      operation: 'received.bytes',
+      message: 'the message has been released',
+      hint: 'take what you need before release()',
+    });
+  }
+
+  /**
+   * Posts the buffer again for the next message; once, however often it is called. For a copy it
+   * does nothing: the buffer is posted already.
+   * @throws DatError as `ep.postRecv`; the buffer can be released again then
+   */
+  release(): void {
+    const { buffer } = this;
+    if (buffer === undefined) return;
+    buffer.release();
+    this.buffer = undefined;
+    this.content = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
   }
 }
 

@@ -15,11 +15,11 @@ import {
   SpiError,
   WcStatus,
 } from '../../core/spi/index.js';
-import { MadSend, type MadSendInit, type MadSendOwner, type MadSendServices } from './mad-send.js';
+import { MadSend, type MadSendInit, type MadSendServices } from './mad-send.js';
 import { responseKey } from './wire/response-key.js';
-import { type RmppHost, type RmppServices, RmppTransfers } from './rmpp-transfers.js';
+import { type RmppServices, RmppTransfers } from './rmpp-transfers.js';
 import { checkSend } from './send-checks.js';
-import { type Destination, SingleMad } from './transmission.js';
+import { type Destination, SingleMad, type TransmissionOwner } from './transmission.js';
 import { isResponse, type MadHeader } from '../../core/spi/modules/mad-header.js';
 import { isRmppActive } from './wire/rmpp-header.js';
 
@@ -32,7 +32,7 @@ export interface AgentServices extends MadSendServices {
 /** Limit on outstanding sends of one agent. */
 const MAX_SENDS = 65_536;
 
-export class Agent implements MadAgent, MadSendOwner, RmppHost {
+export class Agent implements MadAgent, TransmissionOwner {
   private readonly sends = new Set<MadSend>();
   private readonly asking = new Map<string, MadSend>();
   private readonly rmpp: RmppTransfers | undefined;
@@ -130,15 +130,18 @@ export class Agent implements MadAgent, MadSendOwner, RmppHost {
     this.guard('send', () => this.options.onSend({ handle: send, status, ...why }));
   }
 
+  /** True if the MAD is a request, or the response to a request that waits for it. */
   expects(header: MadHeader, source: MadAddress): boolean {
     if (this.unregistering) return false;
     return !isResponse(header) || this.askerOf(header, source) !== undefined;
   }
 
+  /** A part of the MAD has arrived. */
   noteArriving(header: MadHeader, source: MadAddress): void {
     if (isResponse(header)) this.askerOf(header, source)?.noteArriving();
   }
 
+  /** The whole MAD has arrived; the header is its first segment's. */
   takeTransfer(data: Uint8Array, header: MadHeader, source: MadAddress): void {
     this.takeWhole({ data, source }, header);
   }

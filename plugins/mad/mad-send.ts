@@ -11,14 +11,10 @@ import {
   type Timers,
   WcStatus,
 } from '../../core/spi/index.js';
+import type { Agent } from './agent.js';
 import type { MadPort } from './port.js';
 import { SEND_TABLE, type SendAction, type SendEvent, type SendState } from './send-states.js';
-import type {
-  Destination,
-  OnTransmitted,
-  Transmission,
-  TransmissionOwner,
-} from './transmission.js';
+import type { Destination, OnTransmitted, Transmission } from './transmission.js';
 
 /** Services that a send uses. */
 export interface MadSendServices {
@@ -26,12 +22,6 @@ export interface MadSendServices {
   readonly timers: Timers;
   readonly clock: Clock;
   readonly scheduler: Scheduler;
-}
-
-/** Callbacks of a send to its agent. */
-export interface MadSendOwner extends TransmissionOwner {
-  deliver(send: MadSend): void;
-  report(send: MadSend, status: WcStatus, rmppStatus: number): void;
 }
 
 export interface MadSendInit {
@@ -58,7 +48,7 @@ export class MadSend implements MadSendHandle {
 
   constructor(
     private readonly services: MadSendServices,
-    private readonly owner: MadSendOwner,
+    private readonly agent: Agent,
     init: MadSendInit,
   ) {
     const { options, key } = init;
@@ -73,7 +63,7 @@ export class MadSend implements MadSendHandle {
       this.rmppStatus = rmppStatus;
       this.advance(end);
     });
-    if (this.awaitsResponse) owner.retain();
+    if (this.awaitsResponse) agent.retain();
   }
 
   get isDone(): boolean {
@@ -100,7 +90,7 @@ export class MadSend implements MadSendHandle {
 
   cancel(): void {
     this.advance('cancel');
-    if (this.state === 'CANCELLED') this.transmission.stop(!this.owner.unregistering);
+    if (this.state === 'CANCELLED') this.transmission.stop(!this.agent.unregistering);
   }
 
   /** Changes the timeout: from now if the wait has begun, else from the completion of the send. */
@@ -120,7 +110,7 @@ export class MadSend implements MadSendHandle {
     const awaited = this.awaitsResponse;
     this.state = row.next;
     for (const action of row.actions) this.actions[action]();
-    if (awaited && !this.awaitsResponse) this.owner.release();
+    if (awaited && !this.awaitsResponse) this.agent.release();
   }
 
   private readonly actions: Readonly<Record<SendAction, () => void>> = {
@@ -130,21 +120,21 @@ export class MadSend implements MadSendHandle {
     },
     startTimer: () => this.startTimer(),
     stopTimer: () => this.services.timers.stop(this.timer),
-    deliver: () => this.owner.deliver(this),
+    deliver: () => this.agent.deliver(this),
     statusSuccess: () => (this.status = WcStatus.SUCCESS),
     statusOfTransmission: () => (this.status = this.transmitted),
     statusTimeout: () => (this.status = WcStatus.RESP_TIMEOUT_ERR),
     statusFlushed: () => (this.status = WcStatus.WR_FLUSH_ERR),
     deferReport: () => {
-      this.owner.retain();
+      this.agent.retain();
       this.services.scheduler.defer(() => {
         this.advance('returned');
-        this.owner.release();
+        this.agent.release();
       });
     },
     report: () => {
       this.transmission.forget();
-      this.owner.report(this, this.status, this.rmppStatus);
+      this.agent.report(this, this.status, this.rmppStatus);
     },
   };
 

@@ -9,7 +9,7 @@ import type { RmppCounters } from './rmpp-counters.js';
 import type { RmppAllowance } from './rmpp-limits.js';
 import { RmppReceiver } from './rmpp-receiver.js';
 import { RmppSender, type RmppSenderInit } from './rmpp-sender.js';
-import type { TransmissionOwner } from './transmission.js';
+import type { Agent } from './agent.js';
 import {
   classHeaderLength,
   type MadHeader,
@@ -37,15 +37,6 @@ export interface RmppServices {
 }
 
 /** The agent as its transfers see it. */
-export interface RmppHost extends TransmissionOwner {
-  /** True if the MAD is a request, or the response to a request that waits for it. */
-  expects(header: MadHeader, source: MadAddress): boolean;
-  /** A part of the MAD has arrived. */
-  noteArriving(header: MadHeader, source: MadAddress): void;
-  /** The whole MAD has arrived; the header is its first segment's. */
-  takeTransfer(data: Uint8Array, header: MadHeader, source: MadAddress): void;
-}
-
 /** Parameters of a transfer to send. */
 export interface TransferInit extends Omit<
   RmppSenderInit,
@@ -61,9 +52,9 @@ export class RmppTransfers {
 
   constructor(
     private readonly services: RmppServices,
-    private readonly host: RmppHost,
+    private readonly agent: Agent,
   ) {
-    this.control = new RmppControl(services.port, host, services.logger);
+    this.control = new RmppControl(services.port, agent, services.logger);
   }
 
   /** True if a transfer with this transaction id is being sent to that peer. */
@@ -74,7 +65,7 @@ export class RmppTransfers {
   makeSender(init: TransferInit): RmppSender {
     const key = sendKey(init.header, init.peer);
     const services = { ...this.services, control: this.control };
-    return new RmppSender(services, this.host, {
+    return new RmppSender(services, this.agent, {
       ...init,
       firstWindow: this.replyWindow(init.header, init.peer),
       onStart: (sender) => this.sends.set(key, sender),
@@ -118,7 +109,7 @@ export class RmppTransfers {
       const key = receiveKey(header, header.method, source);
       const receiver = this.receives.get(key) ?? this.begin(key, mad, header, rmpp, source);
       if (!receiver) this.services.counters.segmentsDropped++;
-      else if (receiver.receive(mad, rmpp)) this.host.noteArriving(header, source);
+      else if (receiver.receive(mad, rmpp)) this.agent.noteArriving(header, source);
     }
   }
 
@@ -130,7 +121,7 @@ export class RmppTransfers {
     rmpp: RmppHeader,
     source: MadAddress,
   ): RmppReceiver | undefined {
-    if (rmpp.segmentNumber !== 1 || !this.host.expects(header, source)) return undefined;
+    if (rmpp.segmentNumber !== 1 || !this.agent.expects(header, source)) return undefined;
     const { allowance } = this.services;
     const headers = headersOf(mad, header);
     const peer = source.gid.join('.');
@@ -144,7 +135,7 @@ export class RmppTransfers {
       {
         headers,
         peer: source,
-        deliver: (data) => this.host.takeTransfer(data, header, source),
+        deliver: (data) => this.agent.takeTransfer(data, header, source),
         onEnd: () => allowance.dismiss(peer),
         forget: () => this.receives.delete(key),
       },

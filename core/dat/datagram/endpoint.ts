@@ -5,7 +5,7 @@
  */
 import { BOOLEAN, hex, type Kinds, optional, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { DatagramEvent, DatEvent, Evd } from '../../evd/index.js';
+import type { DatagramEvent, DatEvent, Evd, OverrunListener } from '../../evd/index.js';
 import {
   type AsyncEventType,
   type Gid,
@@ -414,7 +414,9 @@ export class UdEp extends Handle {
   }
 
   private attach(): void {
-    const listener = { onOverrun: (evd: number) => this.onBroken(lossReason(evd)) };
+    const listener: OverrunListener = {
+      onOverrun: (evd) => this.onBroken(lossReason(evd)),
+    };
     for (const evd of this.dtoEvds()) {
       // One by one: if one fails, those before it are ended.
       this.uses.push(evd.feed.attach('THRESHOLD'));

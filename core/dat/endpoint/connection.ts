@@ -5,18 +5,13 @@
  * the consumer to dequeue.
  */
 import { toDatError } from '../../errors/index.js';
+import type { ConnectionCause } from '../../evd/index.js';
 import { type CmConnection, type CmEvent, nameOf } from '../../spi/index.js';
 import { type FlightLog, NO_ROW } from '../../spi/internal/index.js';
 import { changeHold, hasRef, HOLD } from '../../spi/time/hold.js';
 import { type BreakReason, breakReason } from '../work/break-causes.js';
-import {
-  Attempt,
-  type AttemptListener,
-  type ConnectionEventDetails,
-  type Ending,
-  type EpPorts,
-} from './attempt.js';
 import type { ConnectTarget, Service } from './connect-options.js';
+import type { EpRecord } from './endpoint-state.js';
 import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
 import {
   EP_TRANSITIONS,
@@ -61,7 +56,58 @@ function transitionLines(log: FlightLog, last: number): string[] {
 
 const EMPTY = new Uint8Array(0);
 
-export class EpConnection implements AttemptListener {
+/** Details of a connection event. */
+export interface ConnectionEventDetails {
+  readonly privateData: Uint8Array;
+  /** Reject reason of the CM, where there is one. */
+  readonly rejectReason?: number;
+  /** Why, for people; empty when there is nothing to say. */
+  readonly detail: string;
+  readonly cause?: ConnectionCause | undefined;
+  /** For BROKEN: transitions of the endpoint, then of the queue pair, then messages of the CM. */
+  readonly flightRecord: readonly string[];
+}
+
+/** A pending end: the queues must run empty up to these indices. */
+interface Ending {
+  readonly name: ConnectionEventName;
+  readonly details: ConnectionEventDetails;
+  readonly sendTarget: number;
+  readonly receiveTarget: number;
+  /** A graceful disconnect ends after the CM's handshake. */
+  awaitsCm: boolean;
+  /** With a shared receive queue, the provider says when no receive will complete any more. */
+  readonly awaitsReceives: boolean;
+}
+
+/** One attempt at a connection; events of an earlier one are ignored. */
+class Attempt {
+  connection: CmConnection | undefined = undefined;
+
+  /** @param service requested by a connect; undefined for an accept */
+  constructor(
+    private readonly owner: EpConnection,
+    private readonly service: Service | undefined,
+  ) {}
+
+  get active(): boolean {
+    return this.service !== undefined;
+  }
+
+  /** Target; undefined when it has accepted. */
+  get target(): ConnectTarget | undefined {
+    const { connection, service } = this;
+    if (connection === undefined || service === undefined) return undefined;
+    return { remoteGid: connection.remoteGid, service };
+  }
+
+  /** Called by the CM. */
+  onEvent(event: CmEvent): void {
+    this.owner.onCmEvent(event, this);
+  }
+}
+
+export class EpConnection {
   private current: EpStateName;
   private attempt: Attempt | undefined = undefined;
   private ending: Ending | undefined = undefined;
@@ -73,7 +119,7 @@ export class EpConnection implements AttemptListener {
   private lastTransition = NO_ROW;
 
   constructor(
-    private readonly ports: EpPorts,
+    private readonly record: EpRecord,
     initialState: EpInitialState,
   ) {
     this.current = initialState;
@@ -137,7 +183,7 @@ export class EpConnection implements AttemptListener {
     if (this.attempt !== attempt) return;
     if (event.type === 'established') {
       this.establish(attempt, event.privateData);
-      this.ports.queues.openSendDoorbell();
+      this.record.queues.openSendDoorbell();
     } else if (event.type === 'disconnected') {
       if (event.failure !== undefined) this.onLost(event.failure);
       else this.onDisconnected(event.byPeer ? 'the peer disconnected' : '', event.byPeer);
@@ -149,7 +195,7 @@ export class EpConnection implements AttemptListener {
     attempt: Attempt,
   ): void {
     // Data may have arrived before the refusal: then the connection had begun.
-    this.ports.takeInCompletions();
+    this.record.takeInCompletions();
     if (this.current === 'DISCONNECT_PENDING') {
       this.onDisconnected('');
     } else if (this.current === 'CONNECTED') {
@@ -173,7 +219,7 @@ export class EpConnection implements AttemptListener {
     if (!this.isPending) return;
     this.move('established');
     const visible = attempt.active ? privateData : EMPTY;
-    this.ports.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
+    this.record.post('ESTABLISHED', { privateData: visible, detail: '', flightRecord: [] }, true);
   }
 
   /** Placed behind the flushed completions, as the other ends are. */
@@ -194,7 +240,7 @@ export class EpConnection implements AttemptListener {
     if (attempt?.connection === undefined) return;
     this.establish(attempt, EMPTY);
     attempt.connection.notifyEstablished();
-    this.ports.queues.onEstablishedByData();
+    this.record.queues.onEstablishedByData();
   }
 
   /**
@@ -204,14 +250,14 @@ export class EpConnection implements AttemptListener {
   onFailed(reason: BreakReason, unrequested = false): void {
     if (this.current === 'DISCONNECT_PENDING') this.leave(false);
     else if (this.current === 'CONNECTED' || this.isPending) {
-      if (unrequested) this.ports.events.postBrokenAsync(reason.detail);
+      if (unrequested) this.record.events.postBrokenAsync(reason.detail);
       this.fail(reason);
     }
   }
 
   /** The queue pair went to its error state without a failed request. */
   onQueuePairError(reason: BreakReason): void {
-    this.ports.takeInCompletions();
+    this.record.takeInCompletions();
     this.onFailed(reason, true);
   }
 
@@ -227,7 +273,7 @@ export class EpConnection implements AttemptListener {
   }
 
   private fail({ cause, detail }: BreakReason): void {
-    const trouble = this.ports.queues.qp.networkTrouble?.();
+    const trouble = this.record.queues.qp.networkTrouble?.();
     this.move('ended');
     const text = trouble === undefined ? detail : `${detail}: ${trouble}`;
     this.beginEnding('BROKEN', { detail: text, cause });
@@ -235,7 +281,7 @@ export class EpConnection implements AttemptListener {
 
   /** The CM has ended a connection without a disconnect of either side. */
   private onLost(failure: string): void {
-    this.ports.takeInCompletions();
+    this.record.takeInCompletions();
     if (this.current === 'CONNECTED') this.fail(breakReason('CONNECTION_LOST', failure));
     else this.onDisconnected('');
   }
@@ -243,7 +289,7 @@ export class EpConnection implements AttemptListener {
   /** The CM reports an orderly end: by the peer, or by our own disconnect. */
   private onDisconnected(detail: string, byPeer = false): void {
     // The end may be the consequence of a failure of ours that has not been scanned yet.
-    this.ports.takeInCompletions();
+    this.record.takeInCompletions();
     if (this.ending !== undefined) {
       this.ending.awaitsCm = false;
       this.onReclaimed();
@@ -251,7 +297,7 @@ export class EpConnection implements AttemptListener {
     }
     if (this.current === 'DISCONNECTED' || this.current === 'UNCONNECTED') return;
     if (this.current !== 'DISCONNECT_PENDING') this.move('ended');
-    const unmet = byPeer && this.ports.queues.qp.lacksReceive === true;
+    const unmet = byPeer && this.record.queues.qp.lacksReceive === true;
     const why = unmet ? breakReason('NO_RECEIVE_POSTED') : undefined;
     const text = why === undefined ? detail : `${detail}: ${why.detail}`;
     this.beginEnding('DISCONNECTED', { detail: text, cause: why?.cause });
@@ -263,7 +309,7 @@ export class EpConnection implements AttemptListener {
     waits: Partial<Pick<Ending, 'awaitsCm' | 'awaitsReceives'>> = {},
   ): void {
     this.drainTarget = undefined;
-    const { queues } = this.ports;
+    const { queues } = this.record;
     this.attempt?.connection?.disconnect();
     const stuck = queues.toError();
     if (stuck === undefined && queues.sends.endsUnsignalled) queues.postMarker();
@@ -289,22 +335,22 @@ export class EpConnection implements AttemptListener {
 
   /** No receive of the shared queue will complete here any more. */
   onLastReceive(): void {
-    this.ports.takeInCompletions();
-    this.ports.queues.receivesEnded = true;
+    this.record.takeInCompletions();
+    this.record.queues.receivesEnded = true;
     this.onReclaimed();
   }
 
   /** Entries have been reclaimed: a drain or an end may be complete. */
   onReclaimed(): void {
     if (this.drainTarget === undefined && this.ending === undefined) return;
-    const { sends, receives } = this.ports.queues;
+    const { sends, receives } = this.record.queues;
     if (this.drainTarget !== undefined && reached(sends.reclaimed, this.drainTarget)) {
       this.leave(true);
       return;
     }
     const { ending } = this;
     if (ending === undefined || ending.awaitsCm) return;
-    if (ending.awaitsReceives && !this.ports.queues.receivesEnded) return;
+    if (ending.awaitsReceives && !this.record.queues.receivesEnded) return;
     if (!reached(sends.reclaimed, ending.sendTarget)) return;
     if (reached(receives.reclaimed, ending.receiveTarget)) this.finishEnding();
   }
@@ -316,7 +362,7 @@ export class EpConnection implements AttemptListener {
     if (this.current === 'DISCONNECT_PENDING') this.move('ended');
     const { name, details } = ending;
     const flightRecord = name === 'BROKEN' ? this.flightRecord() : [];
-    this.ports.post(name, { ...details, flightRecord }, false);
+    this.record.post(name, { ...details, flightRecord }, false);
     this.watch();
   }
 
@@ -330,12 +376,12 @@ export class EpConnection implements AttemptListener {
       return;
     }
     if (this.current !== 'DISCONNECT_PENDING') this.move('disconnecting');
-    const { sends } = this.ports.queues;
-    if (!graceful || !this.ports.queues.sendDoorbellOpen) {
+    const { sends } = this.record.queues;
+    if (!graceful || !this.record.queues.sendDoorbellOpen) {
       this.leave(false);
       return;
     }
-    if (sends.endsUnsignalled) this.ports.queues.postMarker();
+    if (sends.endsUnsignalled) this.record.queues.postMarker();
     this.drainTarget = sends.producer;
     this.watch();
     this.onReclaimed();
@@ -375,10 +421,10 @@ export class EpConnection implements AttemptListener {
 
   /** Transitions of the endpoint and the queue pair, and messages of the CM, each oldest first. */
   flightRecord(): readonly string[] {
-    const { flights } = this.ports.core;
+    const { flights } = this.record.core;
     return [
       ...transitionLines(flights, this.lastTransition).map((line) => `ep: ${line}`),
-      ...this.ports.queues.qp.flightRecord().map((line) => `qp: ${line}`),
+      ...this.record.queues.qp.flightRecord().map((line) => `qp: ${line}`),
       ...(this.attempt?.connection?.flightRecord() ?? []).map((line) => `cm: ${line}`),
     ];
   }
@@ -401,11 +447,11 @@ export class EpConnection implements AttemptListener {
   private enter(state: EpStateName, why: TransitionReason): void {
     const before = this.current;
     this.current = state;
-    const { flights, context } = this.ports.core;
+    const { flights, context } = this.record.core;
     const nowUs = context.clock.now();
     this.lastTransition = noteTransition(flights, this.lastTransition, nowUs, before, state, why);
     this.changeHold(HOLD.ENGAGED, this.isPending);
-    this.ports.onTransition(before, state);
+    this.record.onTransition(before, state);
   }
 
   get hasRef(): boolean {
@@ -418,7 +464,7 @@ export class EpConnection implements AttemptListener {
   }
 
   private changeHold(bit: number, on: boolean): void {
-    const { processHold } = this.ports.core.context;
+    const { processHold } = this.record.core.context;
     this.processHold = changeHold(processHold, this.processHold, bit, on);
   }
 
@@ -427,7 +473,7 @@ export class EpConnection implements AttemptListener {
     const wanted = this.ending !== undefined || this.drainTarget !== undefined;
     if (wanted === this.watching) return;
     this.watching = wanted;
-    this.ports.events.watchCompletions(wanted);
+    this.record.events.watchCompletions(wanted);
   }
 }
 

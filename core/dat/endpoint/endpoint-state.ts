@@ -12,12 +12,10 @@ import type { TraceFields } from '../common/trace.js';
 import { OUT_OF } from '../common/unsupported.js';
 import { breakReason, causeOfEvent } from '../work/break-causes.js';
 import { EpCounters } from '../work/counters.js';
-import type { PostingEndpoint } from '../work/posting.js';
-import { EpQueues, type EpQueuesListener } from '../work/queues.js';
-import type { ConnectionEventDetails, EpPorts } from './attempt.js';
+import { EpQueues } from '../work/queues.js';
 import type { EpAttributes } from './attributes.js';
-import { EpConnection } from './connection.js';
-import { EpEvents, type EpEventsOwner } from './events.js';
+import { type ConnectionEventDetails, EpConnection } from './connection.js';
+import { EpEvents } from './events.js';
 import { EpKeepAlive } from './keep-alive.js';
 import type { ConnectionEventName } from './outcomes.js';
 import { EP_STATES, type EpCall, type EpStateName, type Legality, stateAdvice } from './states.js';
@@ -27,18 +25,12 @@ import type { Ep } from './ep.js';
 // High watermarks of the receives that an endpoint holds (dat_ep_set_watermark). The soft one
 // reports once per setting; the hard one breaks the connection.
 
-/** Actions when a mark is passed. */
-interface WatermarkActions {
-  onSoft(count: number, mark: number): void;
-  onHard(count: number, mark: number): void;
-}
-
 class EpWatermarks {
   /** @param soft, hard Infinity when it is not armed */
   constructor(
     public soft: number,
     readonly hard: number,
-    private readonly actions: WatermarkActions,
+    private readonly record: EpRecord,
   ) {}
 
   /** The endpoint holds that many receives now. */
@@ -46,9 +38,9 @@ class EpWatermarks {
     if (count > this.soft) {
       const mark = this.soft;
       this.soft = Infinity;
-      this.actions.onSoft(count, mark);
+      this.record.onSoft(count, mark);
     }
-    if (count > this.hard) this.actions.onHard(count, this.hard);
+    if (count > this.hard) this.record.onHard(count, this.hard);
   }
 }
 
@@ -66,10 +58,8 @@ const FLUSHED_POSTS = 1000;
 const POSTS_IN_VAIN = 'receives are posted again and again while it is DISCONNECTED';
 const LOOK_FIRST = 'before a receive is posted again, look at ep.state or the status FLUSHED';
 
-/** One object for each endpoint: its parts use it as their ports, so no closures are needed. */
-export class EpRecord
-  implements EpPorts, PostingEndpoint, EpQueuesListener, EpEventsOwner, WatermarkActions
-{
+/** One object for each endpoint: its parts report to it, so no closures are needed. */
+export class EpRecord {
   /** The current queues: a reset replaces them. */
   queues: EpQueues;
   readonly connection: EpConnection;
@@ -185,7 +175,7 @@ export class EpRecord
           counters: this.counts,
           // Not a closure, which would keep its whole scope alive.
           onQueuePairEvent: this.onQueuePairEvent.bind(this),
-          listener: this,
+          record: this,
         }),
     );
   }
@@ -202,6 +192,7 @@ export class EpRecord
     else logger.debug(`ep ${this.ep.id}: ${nameOf(AsyncEventType, event)}`);
   }
 
+  /** Queues an event on the connect EVD; behind the completion being scanned, unless `before`. */
   post(name: ConnectionEventName, details: ConnectionEventDetails, before: boolean): void {
     if (name === 'BROKEN') this.noteBroken(details);
     this.events.post(name, details, before);
@@ -212,6 +203,7 @@ export class EpRecord
     this.core.context.logger.info(`ep ${this.ep.id}: BROKEN: ${detail}`, { cause });
   }
 
+  /** Scans for completions now. */
   takeInCompletions(): void {
     this.events.takeInCompletions();
   }
@@ -232,16 +224,19 @@ export class EpRecord
     logger.warn(`ep ${this.ep.id}: ${POSTS_IN_VAIN}: ${LOOK_FIRST}`, { posts: this.flushedPosts });
   }
 
+  /** A receive has succeeded; it is about to become dequeuable. */
   onReceived(): void {
     this.connection.onReceived();
     // Messages arrive one after the other: it held only the receive that completes now.
     if (this.init.srq !== undefined) this.watermarks?.look(1);
   }
 
+  /** The soft high watermark is passed. */
   onSoft(count: number, mark: number): void {
     this.events.postWatermark(count, mark);
   }
 
+  /** The hard high watermark is passed. */
   onHard(count: number, mark: number): void {
     const more = `${count} receives: the hard high watermark is ${mark}`;
     this.connection.onOverrun(breakReason('WATERMARK', more));

@@ -12,15 +12,15 @@ import type { IaCore } from '../common/adapter-state.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
 import { streamOf } from '../common/private-evd.js';
 import { ownRequests } from '../work/attributes.js';
-import { type BreakReason, breakReason } from '../work/break-causes.js';
+import { breakReason } from '../work/break-causes.js';
 import type { EpQueues } from '../work/queues.js';
+import type { EpRecord } from './endpoint-state.js';
 import type { EpLeftovers } from '../work/retired-completions.js';
-import type { ConnectionEventDetails } from './attempt.js';
+import type { ConnectionEventDetails } from './connection.js';
 import { configurationOf } from './completion-flags.js';
 import type { ConnectionEventName } from './outcomes.js';
 import type { EpStateName } from './states.js';
 import type { EpInit } from './types.js';
-import type { Ep } from './ep.js';
 
 /**
  * The registration of an endpoint on its event dispatchers: it takes resources step by step, and
@@ -132,13 +132,6 @@ export interface EvdSwap {
   abort(): void;
 }
 
-/** The owner of the events; it is told of lost completions. */
-export interface EpEventsOwner {
-  readonly ep: Ep;
-  readonly core: IaCore;
-  readonly connection: { onCompletionsLost(reason: BreakReason): void };
-}
-
 export class EpEvents implements OverrunListener {
   /** The registered event dispatchers; undefined before and after registration. */
   private place: EpInit | undefined = undefined;
@@ -153,12 +146,12 @@ export class EpEvents implements OverrunListener {
   private leftovers: readonly EpLeftovers[] | undefined = undefined;
 
   constructor(
-    private readonly owner: EpEventsOwner,
+    private readonly record: EpRecord,
     private init: EpInit,
   ) {}
 
   private get core(): IaCore {
-    return this.owner.core;
+    return this.record.core;
   }
 
   /**
@@ -176,7 +169,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onOverrun(evd: number): void {
-    this.owner.connection.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
+    this.record.connection.onCompletionsLost(breakReason('COMPLETIONS_LOST', lossReason(evd)));
   }
 
   /**
@@ -270,7 +263,7 @@ export class EpEvents implements OverrunListener {
     const event: ConnectionEvent = {
       type: 'connection',
       number: DatEventNumber[name],
-      ep: this.owner.ep,
+      ep: this.record.ep,
       privateData,
       ...(details.rejectReason !== undefined && { rejectReason: details.rejectReason }),
       ...(detail !== '' && { reason: detail }),
@@ -281,12 +274,14 @@ export class EpEvents implements OverrunListener {
   }
 
   postBrokenAsync(reason: string): void {
-    this.core.reportAsync(epBrokenEvent(this.owner.ep, `endpoint ${this.owner.ep.id}: ${reason}`));
+    this.core.reportAsync(
+      epBrokenEvent(this.record.ep, `endpoint ${this.record.ep.id}: ${reason}`),
+    );
   }
 
   /** More receives are held than the soft high watermark. */
   postWatermark(count: number, mark: number): void {
-    const { ep, core } = this.owner;
+    const { ep, core } = this.record;
     core.reportAsync({
       type: 'async-error',
       number: DatEventNumber.ASYNC_PROVIDER_INTERNAL_ERROR,
@@ -297,7 +292,7 @@ export class EpEvents implements OverrunListener {
   }
 
   onTransition(from: EpStateName, to: EpStateName): void {
-    this.core.context.logger.debug(`ep ${this.owner.ep.id}: ${from} -> ${to}`);
+    this.core.context.logger.debug(`ep ${this.record.ep.id}: ${from} -> ${to}`);
     this.states?.set(to);
   }
 
@@ -305,7 +300,7 @@ export class EpEvents implements OverrunListener {
   statesFrom(state: EpStateName): Observable<EpStateName> {
     const onWatched = (isWatched: boolean): void => this.watchFailures(isWatched);
     this.states ??= new PresentValue(state, this.core.context.scheduler, onWatched);
-    if (this.owner.ep.isFreed) this.states.complete();
+    if (this.record.ep.isFreed) this.states.complete();
     return this.states.stream$;
   }
 

@@ -5,7 +5,7 @@
  * pair's own retries then detect the loss.
  */
 import { TimerEntry } from '../../spi/index.js';
-import type { EpPorts } from './attempt.js';
+import type { EpRecord } from './endpoint-state.js';
 
 /** Checks per `keepAliveMs`: the silence may be under-estimated by one interval. */
 const LOOKS = 4;
@@ -17,27 +17,27 @@ export class EpKeepAlive extends TimerEntry {
   /** Checks without a sign of life. */
   private quiet = 0;
 
-  constructor(private readonly ports: EpPorts) {
+  constructor(private readonly record: EpRecord) {
     super();
   }
 
   start(): void {
     this.running = true;
-    this.onHeard(this.ports.queues.lifeSign());
+    this.onHeard(this.record.queues.lifeSign());
     this.lookAgain();
   }
 
   stop(): void {
     if (!this.running) return;
     this.running = false;
-    this.ports.core.context.timers.stop(this);
-    this.ports.events.watchRequests(false);
+    this.record.core.context.timers.stop(this);
+    this.record.events.watchRequests(false);
   }
 
   override expire(): void {
-    this.ports.takeInCompletions();
+    this.record.takeInCompletions();
     if (!this.running) return;
-    const heard = this.ports.queues.lifeSign();
+    const heard = this.record.queues.lifeSign();
     if (heard !== this.heard) this.onHeard(heard);
     else if (++this.quiet >= LOOKS - 1) this.probe();
     if (this.running) this.lookAgain();
@@ -46,15 +46,15 @@ export class EpKeepAlive extends TimerEntry {
   private onHeard(heard: number): void {
     this.heard = heard;
     this.quiet = 0;
-    this.ports.events.watchRequests(false);
+    this.record.events.watchRequests(false);
   }
 
   /** A request in flight already is a probe: only its failure has to be noticed. */
   private probe(): void {
-    const { queues } = this.ports;
-    this.ports.events.watchRequests(true);
+    const { queues } = this.record;
+    this.record.events.watchRequests(true);
     // The scan may have ended the connection.
-    if (!this.running) this.ports.events.watchRequests(false);
+    if (!this.running) this.record.events.watchRequests(false);
     if (!this.running || queues.sends.awaitsCompletion) return;
     try {
       queues.postProbe();
@@ -65,7 +65,7 @@ export class EpKeepAlive extends TimerEntry {
   }
 
   private lookAgain(): void {
-    const { core, attributes } = this.ports;
+    const { core, attributes } = this.record;
     const { timers, clock } = core.context;
     timers.start(this, clock.now() + (attributes.keepAliveMs * 1000) / LOOKS);
   }

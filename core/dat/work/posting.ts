@@ -1,39 +1,7 @@
 /** The common part of all posting calls. */
 import { DatError } from '../../errors/index.js';
 import { invalid } from '../../errors/guards.js';
-import type { IaCore } from '../common/adapter-state.js';
-import type { Pz } from '../memory/pz.js';
-import type { EpQueueAttributes } from './attributes.js';
-import type { EpCounters } from './counters.js';
 import type { EntryRing } from './entry-ring.js';
-import type { EpQueues, SharedReceives } from './queues.js';
-import type { Ep } from '../endpoint/ep.js';
-
-/** An endpoint that connects, as posting sees it. */
-export interface PostingEndpoint {
-  readonly ep: Ep;
-  readonly core: IaCore;
-  readonly init: {
-    readonly pz: Pz;
-    readonly attributes: EpQueueAttributes;
-    readonly srq: SharedReceives | undefined;
-    /** The domain of an XRC initiator, which receives nothing. */
-    readonly xrc?: object;
-  };
-  readonly queues: EpQueues;
-  readonly counts: EpCounters;
-  /** The state by the completions scanned so far: posts use it. */
-  readonly knownState: string;
-  readonly watermarks: { look(count: number): void } | undefined;
-  /** Receives that it holds; undefined if the provider cannot tell. */
-  readonly receiveBuffers: number | undefined;
-  assertLive(operation: string): void;
-  /** @throws DatError DAT_INVALID_STATE */
-  checkLegal(operation: string, call: 'postReceive' | 'postRequest'): unknown;
-  takeInCompletions(): void;
-  /** A receive has been posted while DISCONNECTED: it is flushed at once. */
-  onFlushedPost(): void;
-}
 
 /**
  * The queue looks full: scans, in case completions are waiting.

@@ -17,7 +17,6 @@ import {
   type Device,
   type ProtectionDomain,
   QpState,
-  type SharedReceiveQueue,
   SQE,
   WcFlags,
   WcStatus,
@@ -29,14 +28,16 @@ import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
 import { type EpQueueAttributes, sendIov } from './attributes.js';
 import { EpBinds } from './binds.js';
-import { type BreakReason, causeOfCompletion, unansweredProbe } from './break-causes.js';
+import { causeOfCompletion, unansweredProbe } from './break-causes.js';
 import type { EpCounters } from './counters.js';
 import { Slot } from './entry-ring.js';
 import { endpointQueuePair } from './queue-pair.js';
 import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
 import type { RequestSpec } from './request-specs.js';
 import { EpLeftovers } from './retired-completions.js';
+import type { EpRecord } from '../endpoint/endpoint-state.js';
 import type { Ep } from '../endpoint/ep.js';
+import type { Srq } from '../srq/srq.js';
 
 const U32 = 2 ** 32;
 
@@ -47,10 +48,10 @@ export class EpQueues extends QueueSet<Ep> {
   /** XRC: the peer's shared receive queue that later requests name. */
   srqn = 0;
   /** Source of its receives. */
-  private readonly srq: SharedReceives | undefined;
+  private readonly srq: Srq | undefined;
   /** Created for the first bind of a window. */
   private ownBinds: EpBinds | undefined = undefined;
-  private readonly listener: EpQueuesListener;
+  private readonly record: EpRecord;
 
   /**
    * Creates the queue pair and takes it to INIT. Until the connection is established, requests wait
@@ -63,7 +64,7 @@ export class EpQueues extends QueueSet<Ep> {
       endpointQueuePair(init, context),
     );
     this.srq = init.srq;
-    this.listener = init.listener;
+    this.record = init.record;
     this.counters = init.counters;
     this.receivesEnded = init.srq === undefined;
   }
@@ -180,9 +181,9 @@ export class EpQueues extends QueueSet<Ep> {
       const reason = isProbe
         ? unansweredProbe(status)
         : causeOfCompletion(status, posted, this.srqn !== 0);
-      this.listener.connection.onFailed(reason);
+      this.record.connection.onFailed(reason);
     }
-    this.listener.connection.onReclaimed();
+    this.record.connection.onReclaimed();
     if ((slot & Slot.PROBE) !== 0) return 'absent';
     if ((slot & Slot.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
@@ -215,7 +216,7 @@ export class EpQueues extends QueueSet<Ep> {
     if (((control >>> 16) & WcFlags.WITH_INV) !== 0) {
       this.ownBinds?.onInvalidated(words[at + CQE.IMMEDIATE_OR_INVALIDATE] ?? 0);
     }
-    this.listener.onReceived();
+    this.record.onReceived();
   }
 
   toEvent(words: Uint32Array, at: number): DatEvent {
@@ -254,28 +255,6 @@ export class EpQueues extends QueueSet<Ep> {
   }
 }
 
-// Parameters of the queues of one queue pair, and their listener. A reset makes another.
-
-/** Handles completions for the endpoint. Called while the CQ is scanned, in ring order. */
-export interface EpQueuesListener {
-  /** A receive has succeeded; it is about to become dequeuable. */
-  onReceived(): void;
-  readonly connection: {
-    /** A request or receive has failed, not flushed. */
-    onFailed(reason: BreakReason): void;
-    /** Entries have been reclaimed. */
-    onReclaimed(): void;
-  };
-}
-
-/** A shared receive queue, as its queue pairs see it. */
-export interface SharedReceives {
-  readonly id: number;
-  readonly queue: SharedReceiveQueue;
-  /** `reclaim`: a completion names the slot. Returns false when it is not posted. */
-  readonly slots: { reclaim(slot: number): boolean };
-}
-
 /** Parameters of one queue pair of an endpoint: a reset makes another. */
 export interface EpQueuesInit {
   /** The endpoint, named in completions. */
@@ -287,10 +266,10 @@ export interface EpQueuesInit {
   readonly recvCq: CompletionQueue;
   readonly attributes: EpQueueAttributes;
   /** Source of receives, in place of a queue of the endpoint's own. */
-  readonly srq: SharedReceives | undefined;
+  readonly srq: Srq | undefined;
   /** For an XRC initiator: creates the queue pair, which has no receives. */
   readonly xrc: XrcDomain | undefined;
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
-  readonly listener: EpQueuesListener;
+  readonly record: EpRecord;
 }

@@ -3,12 +3,13 @@ import { DatError } from '../../errors/index.js';
 import { CompletionFlags, MemPrivileges } from '../common/constants.js';
 import type { Segments } from '../memory/segment.js';
 import { checkCookie, checkFlags, checkSegments } from './post-checks.js';
-import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
+import { countOf, makeRoom } from './posting.js';
+import type { EpRecord } from '../endpoint/endpoint-state.js';
 
 const { UNSIGNALLED } = CompletionFlags;
 
 export function postReceive(
-  record: PostingEndpoint,
+  record: EpRecord,
   segments: Segments,
   cookie: number,
   flags: number,
@@ -32,7 +33,7 @@ export function postReceive(
 }
 
 /** The endpoint has no receive queue of its own. */
-function otherReceives({ init, ep }: PostingEndpoint, operation: string): DatError {
+function otherReceives({ init, ep }: EpRecord, operation: string): DatError {
   const { srq } = init;
   if (srq === undefined) {
     return new DatError('DAT_INVALID_STATE', {

@@ -23,8 +23,9 @@ import {
   checkU32,
   positionOf,
 } from './post-checks.js';
-import { countOf, makeRoom, type PostingEndpoint } from './posting.js';
+import { countOf, makeRoom } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
+import type { EpRecord } from '../endpoint/endpoint-state.js';
 
 /** Remote segment of requests that have none. */
 export const NOWHERE = new RemoteSegment({ address: 0n, rmrContext: 0 });
@@ -38,7 +39,7 @@ const operandWords = new Uint32Array(operands.buffer);
 
 /** @param word immediate data, or the context to invalidate; 0 where the row has neither */
 export function postRequest(
-  record: PostingEndpoint,
+  record: EpRecord,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -54,7 +55,7 @@ export function postRequest(
 
 /** A read into the memory of a remote context of our own. */
 export function postReadToRmr(
-  record: PostingEndpoint,
+  record: EpRecord,
   sink: RmrTriplet,
   cookie: number,
   remote: RemoteAddress,
@@ -70,7 +71,7 @@ export function postReadToRmr(
 
 /** @param swap 0n where the row has one operand */
 export function postAtomic(
-  record: PostingEndpoint,
+  record: EpRecord,
   request: RequestSpec,
   result: LmrSegment,
   cookie: number,
@@ -102,7 +103,7 @@ export function postAtomic(
 }
 
 function post(
-  record: PostingEndpoint,
+  record: EpRecord,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -117,14 +118,14 @@ function post(
   record.counts.posted(request.opcode, bytes);
 }
 
-function makeRequestRoom(record: PostingEndpoint, operation: string): void {
+function makeRequestRoom(record: EpRecord, operation: string): void {
   const { queues, init } = record;
   makeRoom(operation, record, queues.sends, init.attributes.maxRequestDtos, 'requests');
 }
 
 /** Returns the length of the segments in bytes. */
 function check(
-  record: PostingEndpoint,
+  record: EpRecord,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -152,7 +153,7 @@ function check(
 }
 
 /** A request of an XRC initiator names a shared receive queue of the peer. */
-function noReceiver({ ep }: PostingEndpoint, operation: string): DatError {
+function noReceiver({ ep }: EpRecord, operation: string): DatError {
   return new DatError('DAT_INVALID_PARAMETER', {
     operation,
     message: `initiator ${ep.id} does not know which shared receive queue the request is for`,
@@ -170,7 +171,7 @@ function noReads(operation: string): DatError {
   });
 }
 
-function checkCapability({ core }: PostingEndpoint, { operation, capability }: RequestSpec): void {
+function checkCapability({ core }: EpRecord, { operation, capability }: RequestSpec): void {
   if (capability !== undefined) requireCapability(operation, core.context.device, capability);
 }
 
@@ -183,7 +184,7 @@ function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment 
 
 /** Traces before anything is checked. */
 function trace(
-  { core, ep }: PostingEndpoint,
+  { core, ep }: EpRecord,
   { operation }: RequestSpec,
   segments: unknown,
   cookie: number,

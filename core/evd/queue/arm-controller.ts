@@ -4,16 +4,11 @@
  * for the same wish. After arming, the caller looks once more (drain, arm, look).
  */
 import type { CompletionQueue } from '../../spi/index.js';
+import type { EvdRecord } from '../evd-record.js';
 
 /** Notification wanted for the next completion; a higher number includes the lower ones. */
 export const Want = { NOTHING: 0, SOLICITED_OR_FAILED: 1, NEXT: 2 } as const;
 export type Want = (typeof Want)[keyof typeof Want];
-
-/** Is told when an arm fails. */
-export interface ArmListener {
-  /** Called once, until arming succeeds again. */
-  unarmable(cause: unknown): void;
-}
 
 export class ArmController {
   /** The notification that the device is armed for. */
@@ -24,7 +19,7 @@ export class ArmController {
 
   constructor(
     private readonly cq: Pick<CompletionQueue, 'arm'>,
-    private readonly listener: ArmListener,
+    private readonly record: EvdRecord,
   ) {}
 
   /** Arms if needed. Returns true when the caller must look once more. */
@@ -33,7 +28,7 @@ export class ArmController {
     try {
       this.cq.arm(want === Want.SOLICITED_OR_FAILED);
     } catch (error) {
-      if (!this.failing) this.listener.unarmable(error);
+      if (!this.failing) this.record.unarmable(error);
       // Completions from before the attempt are still to be read. Looking again cannot loop for
       // ever: only new completions are a reason to come back.
       this.failing = true;

@@ -1,20 +1,11 @@
 /** `for await (const batch of evd)`. */
 import type { DatError } from '../../errors/index.js';
 import type { DatEvent } from '../events/event.js';
+import type { EvdPull } from '../evd-pull.js';
 import type { Waiting } from './waiter.js';
 
 // The array an async iteration yields. Tracks how much was read, so an abandoned loop returns the
 // rest to the EVD. It may be read by index (as `mergeAll` does), by iterator, or by array methods.
-
-/** Takes back the rest of a batch. */
-interface BatchSource {
-  /** Puts events in front of all queued ones. */
-  putBack(events: readonly DatEvent[]): void;
-  /** True if none of those events has been taken meanwhile. */
-  hasStill(events: readonly DatEvent[]): boolean;
-  /** Takes those events again, if it still has them. */
-  takeAgain(events: readonly DatEvent[]): void;
-}
 
 class OfferedBatch implements ProxyHandler<DatEvent[]> {
   /** The array that the loop gets. */
@@ -26,7 +17,7 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
 
   constructor(
     private readonly events: DatEvent[],
-    private readonly source: BatchSource,
+    private readonly pull: EvdPull,
   ) {
     this.batch = new Proxy(events, this);
   }
@@ -41,7 +32,7 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
     if (this.offer !== 'open') return;
     const { events, read } = this;
     const rest = events.slice(read);
-    if (rest.length > 0) this.source.putBack(rest);
+    if (rest.length > 0) this.pull.putBack(rest);
     this.offer = read > 0 ? 'kept' : 'left';
     // A loop that is left with the batch itself (`return batch`) may still read it.
     if (read > 0) events.length -= rest.length;
@@ -69,7 +60,7 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
 
   /** After the loop: empties the batch if the EVD no longer has the rest. */
   private lookBack(): void {
-    if (this.returned === undefined || this.source.hasStill(this.returned)) return;
+    if (this.returned === undefined || this.pull.hasStill(this.returned)) return;
     this.settle();
     this.events.length = 0;
   }
@@ -81,7 +72,7 @@ class OfferedBatch implements ProxyHandler<DatEvent[]> {
       if (index >= this.read) this.read = index + 1;
       return;
     }
-    this.source.takeAgain(this.returned);
+    this.pull.takeAgain(this.returned);
     this.settle();
   }
 
@@ -117,21 +108,6 @@ export interface Batches extends AsyncIterableIterator<Batch, undefined> {
   return(): Promise<IteratorResult<Batch, undefined>>;
 }
 
-/** The EVD's side of an iteration. */
-export interface IterationHost extends BatchSource {
-  /** @throws DatError DAT_INVALID_STATE while something else takes the events */
-  beginIteration(): void;
-  /**
-   * Takes all queued events, at least one. If there is none, 'later': `iteration` is served when
-   * there is. 'never' when the EVD has been freed.
-   * @throws DatError DAT_INVALID_STATE
-   */
-  nextBatch(iteration: Waiting): DatEvent[] | 'later' | 'never';
-  /** The batch for an iteration that is served; undefined when it is gone. */
-  takeBatch(): DatEvent[] | undefined;
-  endIteration(): void;
-}
-
 /**
  * Takes the EVD over at its first `next`. Gives it back when the loop is left, with the unread rest
  * of its last batch. The iterator itself waits on the EVD: a closure and an object for each wait
@@ -153,7 +129,7 @@ export class BatchIterator implements Batches, Waiting {
     this.fail = reject;
   };
 
-  constructor(private readonly host: IterationHost) {}
+  constructor(private readonly pull: EvdPull) {}
 
   [Symbol.asyncIterator](): this {
     return this;
@@ -164,7 +140,7 @@ export class BatchIterator implements Batches, Waiting {
     this.offered?.keep();
     try {
       if (this.state === 'new') {
-        this.host.beginIteration();
+        this.pull.beginIteration();
         this.state = 'under way';
       }
     } catch (error) {
@@ -172,7 +148,7 @@ export class BatchIterator implements Batches, Waiting {
     }
     if (this.state === 'over') return Promise.resolve(END);
     try {
-      const batch = this.host.nextBatch(this);
+      const batch = this.pull.nextBatch(this);
       if (batch === 'later') return new Promise(this.keep);
       if (batch !== 'never') return Promise.resolve(this.offer(batch));
       this.finish();
@@ -190,7 +166,7 @@ export class BatchIterator implements Batches, Waiting {
   }
 
   satisfy(): boolean {
-    const value = this.host.takeBatch();
+    const value = this.pull.takeBatch();
     if (value === undefined) return false;
     this.resolve?.(this.offer(value));
     return true;
@@ -209,7 +185,7 @@ export class BatchIterator implements Batches, Waiting {
   }
 
   private offer(events: DatEvent[]): Result {
-    this.offered = new OfferedBatch(events, this.host);
+    this.offered = new OfferedBatch(events, this.pull);
     return { done: false, value: this.offered.batch };
   }
 
@@ -217,7 +193,7 @@ export class BatchIterator implements Batches, Waiting {
     const isUnderWay = this.state === 'under way';
     this.state = 'over';
     this.offered = undefined;
-    if (isUnderWay) this.host.endIteration();
+    if (isUnderWay) this.pull.endIteration();
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { assert } from '../../spi/checks/index.js';
 import type { CompletionQueue } from '../../spi/index.js';
+import type { EvdRecord } from '../evd-record.js';
 import type { DatEvent, PostedEvent } from '../events/event.js';
 import { CompletionCursor } from './completion-cursor.js';
 import type { CompletionOwners } from './completion-owner.js';
@@ -93,12 +94,6 @@ class EventQueue {
  */
 export type EventPlace = 'behind' | 'here' | 'after';
 
-/** Is told of new events. */
-export interface StoreListener {
-  /** A new event that the consumer may see. */
-  arrived(notice: Notice): void;
-}
-
 export class EventStore {
   private readonly cursor: CompletionCursor | undefined;
   private readonly queue: EventQueue;
@@ -115,7 +110,7 @@ export class EventStore {
     owners: CompletionOwners,
     /** True if completions say whether they are solicited. */
     readonly reportsSolicited: boolean,
-    private readonly listener: StoreListener,
+    private readonly record: EvdRecord,
   ) {
     this.queue = new EventQueue(qlen);
     const plain = reportsSolicited ? Notice.UNSOLICITED : Notice.UNKNOWN;
@@ -144,7 +139,7 @@ export class EventStore {
   scan(): number {
     if (this.cursor === undefined) return 0;
     const found = this.cursor.scan();
-    if (found > 0) this.listener.arrived(this.cursor.notice);
+    if (found > 0) this.record.arrived(this.cursor.notice);
     return found;
   }
 
@@ -153,7 +148,7 @@ export class EventStore {
     try {
       this.scan();
     } catch {
-      this.listener.arrived(Notice.ALWAYS);
+      this.record.arrived(Notice.ALWAYS);
     }
   }
 
@@ -167,7 +162,7 @@ export class EventStore {
     const follows = place === 'after' && inScan;
     if (follows && cursor !== undefined) cursor.followed = true;
     this.queue.push(event, follows ? (scanned + 1) >>> 0 : scanned);
-    this.listener.arrived(Notice.ALWAYS);
+    this.record.arrived(Notice.ALWAYS);
     return true;
   }
 
@@ -212,7 +207,7 @@ export class EventStore {
   putBack(events: readonly DatEvent[]): void {
     this.back = [...events, ...(this.back ?? [])];
     this.lastBack = events;
-    this.listener.arrived(Notice.ALWAYS);
+    this.record.arrived(Notice.ALWAYS);
   }
 
   /** True if none of the events put back has been taken. */

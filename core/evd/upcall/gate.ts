@@ -3,16 +3,11 @@
  * or promise, so that a test can search all its steps. The rules are those of `UPCALL_POLICIES`.
  */
 import { UPCALL_POLICIES, type UpcallPolicy } from './policy.js';
-
-/** An upcall in progress. */
-export interface UpcallToken {
-  /** Pending waits (teardown, free, close) made through this upcall. */
-  waits: number;
-}
+import type { Upcall } from './upcall.js';
 
 interface Drain {
-  readonly remaining: Set<UpcallToken>;
-  readonly own: UpcallToken | undefined;
+  readonly remaining: Set<Upcall>;
+  readonly own: Upcall | undefined;
   readonly done: () => void;
   /** Several upcalls may wait in one call: the close of an adapter. */
   readonly joint: boolean;
@@ -31,7 +26,7 @@ export class UpcallGate {
   /** True while the EVD is DISABLED: no upcall starts until it is enabled again. */
   blocked = false;
   /** Unordered. A Set would allocate a new table for every second upcall. */
-  private readonly running: UpcallToken[] = [];
+  private readonly running: Upcall[] = [];
   private readonly drains: Drain[] = [];
 
   get enabled(): boolean {
@@ -61,13 +56,13 @@ export class UpcallGate {
   }
 
   /** An upcall starts. */
-  begin(token: UpcallToken): void {
+  begin(token: Upcall): void {
     if (!this.carriesEvent) this.due = false;
     this.running.push(token);
   }
 
   /** An upcall has ended: its handler has returned, and its promise has settled. */
-  end(token: UpcallToken): void {
+  end(token: Upcall): void {
     const at = this.running.lastIndexOf(token);
     if (at < 0) return;
     const last = this.running.pop();
@@ -91,7 +86,7 @@ export class UpcallGate {
    * not waited for, nor are others that wait likewise. The last to ask finds all others waiting, so
    * there is no circular wait.
    */
-  drain(own: UpcallToken | undefined, done: () => void): void {
+  drain(own: Upcall | undefined, done: () => void): void {
     const remaining = new Set(this.running);
     if (own !== undefined) {
       remaining.delete(own);
@@ -105,14 +100,14 @@ export class UpcallGate {
    * As above for the close of an adapter, which several upcalls may wait for: neither `callers`,
    * nor those that join later, are waited for.
    */
-  drainJointly(callers: ReadonlySet<UpcallToken>, done: () => void): void {
+  drainJointly(callers: ReadonlySet<Upcall>, done: () => void): void {
     const remaining = new Set(this.running);
     for (const token of callers) this.leave(remaining, token);
     this.start({ remaining, own: undefined, done, joint: true });
   }
 
   /** This upcall also waits for the adapter to be closed. */
-  join(token: UpcallToken): void {
+  join(token: Upcall): void {
     for (const drain of [...this.drains]) {
       if (!drain.joint) continue;
       this.leave(drain.remaining, token);
@@ -120,7 +115,7 @@ export class UpcallGate {
     }
   }
 
-  private leave(remaining: Set<UpcallToken>, token: UpcallToken): void {
+  private leave(remaining: Set<Upcall>, token: Upcall): void {
     // Never removed: after the close, nothing can wait for this upcall.
     if (remaining.delete(token)) token.waits++;
   }

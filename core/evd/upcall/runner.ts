@@ -1,6 +1,7 @@
 /** Runs the upcalls that the gate allows: hands events to the handler and tracks its end. */
 import type { Scheduler } from '../../spi/index.js';
 import type { DatEvent } from '../events/event.js';
+import type { EvdRecord } from '../evd-record.js';
 import type { EventStore } from '../queue/event-store.js';
 import { UpcallGate } from './gate.js';
 import {
@@ -9,7 +10,6 @@ import {
   type NotifyHandler,
   Upcall,
   type UpcallHandler,
-  type UpcallOwner,
 } from './upcall.js';
 
 // Identifies an upcall in the asynchronous part of its handler, where it is on no call stack. An
@@ -79,14 +79,6 @@ function awaiting(): Upcall | undefined {
   }
 }
 
-/** Is told of failed and finished upcalls. */
-export interface UpcallListener {
-  /** A handler has thrown or rejected. */
-  upcallFailed(cause: unknown, event: DatEvent | undefined): void;
-  /** An upcall that outlived its call has ended. */
-  upcallEnded(): void;
-}
-
 /** A stream that owns the upcalls of an EVD. */
 export interface UpcallLessee {
   /** The upcalls are lost: another handler, TEARDOWN by the consumer, or the end of the EVD. */
@@ -99,9 +91,8 @@ export class UpcallRunner {
   lessee: UpcallLessee | undefined = undefined;
 
   constructor(
-    private readonly evd: UpcallOwner,
     private readonly store: EventStore,
-    private readonly listener: UpcallListener,
+    private readonly record: EvdRecord,
     private readonly scheduler: Scheduler,
   ) {}
 
@@ -125,7 +116,7 @@ export class UpcallRunner {
     // Events from here on start an upcall by themselves.
     if (this.store.pending === 0) this.gate.due = false;
     const more = this.store.pending > 0 || this.store.scan() > 0;
-    const upcall = new Upcall(this.evd, more);
+    const upcall = new Upcall(this.record.evd, more);
     this.gate.begin(upcall);
     try {
       const result = callHandler(handler, event, upcall);
@@ -134,7 +125,7 @@ export class UpcallRunner {
         return true;
       }
     } catch (error) {
-      this.listener.upcallFailed(error, event);
+      this.record.upcallFailed(error, event);
     }
     this.gate.end(upcall);
     return true;
@@ -149,10 +140,10 @@ export class UpcallRunner {
       over = true;
       if (frame !== undefined) leaveFrame(frame);
       this.gate.end(upcall);
-      this.listener.upcallEnded();
+      this.record.upcallEnded();
     };
     const fail = (error: unknown): void => {
-      if (!over) this.listener.upcallFailed(error, event);
+      if (!over) this.record.upcallFailed(error, event);
       end();
     };
     (frame?.follow(result) ?? result).then(end, fail);

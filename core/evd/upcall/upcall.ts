@@ -1,26 +1,15 @@
 /** The consumer's side of an upcall. */
 import { showAs } from '../../spi/checks/index.js';
 import type { DatEvent } from '../events/event.js';
-import type { UpcallToken } from './gate.js';
+import type { Evd } from '../evd.js';
 import { UPCALL_SAME } from './policy.js';
-
-/** Calls that an upcall can make on its EVD without waiting for itself. */
-export interface UpcallOwner {
-  readonly id: number;
-  modifyUpcall(
-    policy: 'TEARDOWN',
-    handler: typeof UPCALL_SAME,
-    options: { readonly upcall: Upcall },
-  ): Promise<void>;
-  free(options: { readonly upcall: Upcall }): Promise<void>;
-}
 
 /**
  * An upcall in progress, passed to the handler. An asynchronous handler passes it to calls that
  * wait for upcalls to end (or uses `teardown` and `free` here), so that they do not wait for their
  * own caller. The synchronous part of a handler need not.
  */
-export class Upcall implements UpcallToken {
+export class Upcall {
   static {
     showAs(this, 'Upcall', ({ evd, moreEvents }) => ({ evd, moreEvents }));
   }
@@ -29,7 +18,7 @@ export class Upcall implements UpcallToken {
   waits = 0;
 
   constructor(
-    readonly evd: UpcallOwner,
+    readonly evd: Evd,
     /** True if more events are queued in the EVD. */
     readonly moreEvents: boolean,
   ) {}

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type RmppLimits } from '../../../plugins/mad/index.js';
 import { DEFAULT_RMPP_LIMITS, RmppAllowance } from '../../../plugins/mad/provider.js';
+import type { Forgettable } from '../../../plugins/mad/rmpp-limits.js';
 import { Reassembly } from '../../../plugins/mad/rmpp-receiver.js';
 import { RMPP_DATA, RMPP_HEADERS } from '../../support/rmpp-pair.js';
 
@@ -240,7 +241,7 @@ describe('RMPP: the allowance of all transfers', () => {
     const allowance = allowanceOf({ maxRemembered: 2 });
     const gone: number[] = [];
     const transfers = [0, 1, 2, 3, 4].map((number) => {
-      const transfer = {
+      const transfer: Forgettable = {
         abandon: () => {
           gone.push(number);
           allowance.unremember(transfer);

@@ -11,7 +11,6 @@ import type { CommandRow, TargetView } from './commands/row.js';
 import { commandOf, COMMANDS } from './commands/table.js';
 import {
   type ScsiCommand,
-  type ScsiDevice,
   type ScsiResult,
   ScsiStatus,
   type TaskManagementAnswer,
@@ -38,7 +37,7 @@ export interface ScsiTargetOptions {
 
 const NO_SENSE: Uint8Array = new Uint8Array();
 
-export class ScsiTarget implements ScsiDevice {
+export class ScsiTarget {
   private readonly units: ReadonlyMap<number, LogicalUnit>;
   private readonly pool: BufferPool;
   private readonly view: TargetView;
@@ -53,6 +52,7 @@ export class ScsiTarget implements ScsiDevice {
     this.view = { name, luns, commands: COMMANDS };
   }
 
+  /** Executes a command. It never rejects: errors are in status and sense. */
   async execute(command: ScsiCommand): Promise<ScsiResult> {
     const unit = this.unitAt(command.lun);
     if (unit === undefined) return this.executeAbsent(command);
@@ -69,6 +69,10 @@ export class ScsiTarget implements ScsiDevice {
     }
   }
 
+  /**
+   * Resolves when the commands concerned have ended. ABORT TASK is the transport's: it aborts the
+   * one command and waits for its result.
+   */
   async manage(
     what: TaskManagementFunction,
     initiatorPort: string,
@@ -85,10 +89,12 @@ export class ScsiTarget implements ScsiDevice {
     return 'FUNCTION COMPLETE';
   }
 
+  /** A session has begun: its nexus has no unit attentions and no tasks. */
   nexusOpened(initiatorPort: string): void {
     for (const unit of this.units.values()) unit.nexusOpened(initiatorPort);
   }
 
+  /** The session ended, by logout or otherwise: its tasks are aborted, its RESERVE(6) released. */
   async nexusLost(initiatorPort: string): Promise<void> {
     await Promise.all([...this.units.values()].map((unit) => unit.nexusLost(initiatorPort)));
   }

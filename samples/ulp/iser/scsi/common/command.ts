@@ -78,22 +78,3 @@ export type TaskManagementFunction =
 
 export type TaskManagementAnswer =
   'FUNCTION COMPLETE' | 'INCORRECT LOGICAL UNIT NUMBER' | 'FUNCTION NOT SUPPORTED';
-
-/** The SCSI target device as a transport sees it: `ScsiTarget`. */
-export interface ScsiDevice {
-  /** Executes a command. It never rejects: errors are in status and sense. */
-  execute(command: ScsiCommand): Promise<ScsiResult>;
-  /**
-   * Resolves when the commands concerned have ended. ABORT TASK is the transport's: it aborts the
-   * one command and waits for its result.
-   */
-  manage(
-    what: TaskManagementFunction,
-    initiatorPort: string,
-    lun: Uint8Array,
-  ): Promise<TaskManagementAnswer>;
-  /** A session has begun: its nexus has no unit attentions and no tasks. */
-  nexusOpened(initiatorPort: string): void;
-  /** The session ended, by logout or otherwise: its tasks are aborted, its RESERVE(6) released. */
-  nexusLost(initiatorPort: string): Promise<void>;
-}

@@ -5,13 +5,6 @@ import { ScsiError } from '../common/scsi-error.js';
 /** Limit of commands; more end with TASK SET FULL. */
 export const MAX_TASKS = 4096;
 
-/** A command in the set. */
-export interface TaskEntry {
-  readonly command: ScsiCommand;
-  /** True if another nexus aborted it: its initiator is told (SAM-5 5.6, TAS). */
-  isAbortedByOther: boolean;
-}
-
 /** Attributes of earlier commands of its nexus that a command waits for (SAM-5 8.6, TST 001b). */
 const WAITS_FOR: Readonly<Record<TaskAttribute, readonly TaskAttribute[]>> = {
   SIMPLE: ['ORDERED', 'HEAD OF QUEUE'],
@@ -25,7 +18,8 @@ const WAITS_FOR: Readonly<Record<TaskAttribute, readonly TaskAttribute[]>> = {
  * An entry. No other command waits for most entries, so promises are only created for those that
  * wait.
  */
-class Entry implements TaskEntry {
+export class TaskEntry {
+  /** True if another nexus aborted it: its initiator is told (SAM-5 5.6, TAS). */
   isAbortedByOther = false;
   private hasEnded = false;
   private waiters: (() => void)[] | undefined = undefined;
@@ -43,10 +37,10 @@ class Entry implements TaskEntry {
   }
 }
 
-const NONE: readonly Entry[] = [];
+const NONE: readonly TaskEntry[] = [];
 
 export class TaskSet {
-  private readonly entries = new Set<Entry>();
+  private readonly entries = new Set<TaskEntry>();
   /** Number of commands with an attribute other than SIMPLE: without any, no command waits. */
   private orderings = 0;
 
@@ -62,7 +56,7 @@ export class TaskSet {
     if (this.entries.size >= MAX_TASKS) throw ScsiError.withStatus(ScsiStatus.TASK_SET_FULL);
     const isOrdering = command.attribute !== 'SIMPLE';
     const before = isOrdering || this.orderings > 0 ? [...this.entries] : NONE;
-    const entry = new Entry(command);
+    const entry = new TaskEntry(command);
     this.entries.add(entry);
     if (isOrdering) this.orderings++;
     try {
