@@ -24,18 +24,23 @@ interface Parsed {
   readonly exports: ReadonlyMap<string, readonly [file: string, name: string]>;
   /** Files all of which is passed on. */
   readonly everything: readonly string[];
+  readonly interfaces: ReadonlySet<string>;
+  /** Types that a class implements, or that an object literal is written as: by local name. */
+  readonly implemented: readonly { readonly name: string; readonly byClass: boolean }[];
 }
 
 /** How many classes of ours a class may have above itself; errors have one more. */
 const MOST_ABOVE = 1;
 
 function parse(path: string, text: string, sources: Sources): Parsed {
-  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest);
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
   const imports: Import[] = [];
   const classes = new Map<string, string | undefined>();
   const names = new Map<string, readonly [string, string]>();
   const exports = new Map<string, readonly [string, string]>();
   const everything: string[] = [];
+  const interfaces = new Set<string>();
+  const implemented: { name: string; byClass: boolean }[] = [];
   const targetOf = (specifier: ts.Expression | undefined): string | undefined => {
     if (!specifier || !ts.isStringLiteral(specifier) || !specifier.text.startsWith('.')) return;
     const to = posix.join(posix.dirname(path), specifier.text).replace(/\.js$/, '.ts');
@@ -70,10 +75,32 @@ function parse(path: string, text: string, sources: Sources): Parsed {
       )?.types[0]?.expression;
       classes.set(node.name.text, above && ts.isIdentifier(above) ? above.text : undefined);
     }
+    if (ts.isInterfaceDeclaration(node)) interfaces.add(node.name.text);
+    implemented.push(...implementedBy(node));
     ts.forEachChild(node, visit);
   };
   visit(file);
-  return { imports, classes, names, exports, everything };
+  return { imports, classes, names, exports, everything, interfaces, implemented };
+}
+
+function implementedBy(node: ts.Node): Parsed['implemented'] {
+  if (ts.isClassLike(node)) {
+    return (node.heritageClauses ?? [])
+      .filter(({ token }) => token === ts.SyntaxKind.ImplementsKeyword)
+      .flatMap(({ types }) => types)
+      .map(({ expression }) => ({ name: expression.getText(), byClass: true }));
+  }
+  const type = ts.isObjectLiteralExpression(node) ? typeOfLiteral(node) : undefined;
+  if (type === undefined || !ts.isTypeReferenceNode(type)) return [];
+  return [{ name: type.typeName.getText(), byClass: false }];
+}
+
+/** The type that an object literal is written as: of its variable, its function or `satisfies`. */
+function typeOfLiteral({ parent }: ts.ObjectLiteralExpression): ts.TypeNode | undefined {
+  if (ts.isVariableDeclaration(parent) || ts.isPropertyDeclaration(parent)) return parent.type;
+  if (ts.isSatisfiesExpression(parent) || ts.isAsExpression(parent)) return parent.type;
+  const isResult = ts.isReturnStatement(parent) || ts.isParenthesizedExpression(parent);
+  return isResult ? ts.findAncestor(parent, ts.isFunctionLike)?.type : undefined;
 }
 
 function parseAll(sources: Sources): Map<string, Parsed> {
@@ -84,15 +111,18 @@ export function importsOf(sources: Sources): Import[] {
   return [...parseAll(sources).values()].flatMap(({ imports }) => imports);
 }
 
-/** Chains of classes that are too deep, the lowest class first: `A → B → C`. */
-export function deepClasses(sources: Sources): string[] {
-  const files = parseAll(sources);
-  type Found = readonly [file: string, name: string];
+type Found = readonly [file: string, name: string];
+
+/** Finds where a name is declared, through whatever passes it on. */
+function finder(
+  files: ReadonlyMap<string, Parsed>,
+  kind: 'classes' | 'interfaces',
+): (file: string, local: string) => Found | undefined {
   const find = (file: string, name: string, seen = new Set<string>()): Found | undefined => {
     const parsed = files.get(file);
     if (parsed === undefined || seen.has(file)) return undefined;
     seen.add(file);
-    if (parsed.classes.has(name)) return [file, name];
+    if (parsed[kind].has(name)) return [file, name];
     const named = parsed.exports.get(name);
     if (named) return find(named[0], named[1], seen);
     for (const other of parsed.everything) {
@@ -101,12 +131,16 @@ export function deepClasses(sources: Sources): string[] {
     }
     return undefined;
   };
+  return (file, local) => find(...(files.get(file)!.names.get(local) ?? ([file, local] as const)));
+}
+
+/** Chains of classes that are too deep, the lowest class first: `A → B → C`. */
+export function deepClasses(sources: Sources): string[] {
+  const files = parseAll(sources);
+  const find = finder(files, 'classes');
   const above = ([file, name]: Found): Found | undefined => {
-    const parsed = files.get(file)!;
-    const local = parsed.classes.get(name);
-    if (local === undefined) return undefined;
-    const named = parsed.names.get(local);
-    return named ? find(named[0], named[1]) : find(file, local);
+    const local = files.get(file)!.classes.get(name);
+    return local === undefined ? undefined : find(file, local);
   };
   const deep: string[] = [];
   for (const [file, { classes }] of files) {
@@ -154,6 +188,38 @@ export function filesOfOneImporter(imports: readonly Import[]): string[] {
     importers.set(to, (importers.get(to) ?? new Set()).add(from));
   }
   return [...importers].filter(([, { size }]) => size === 1).map(([path]) => path);
+}
+
+/**
+ * Interfaces that one class implements, and no object literal: go-to-definition ends at them, and
+ * the class would do. One that a text of `others` names is in use elsewhere: a test's double of it,
+ * or a stranger's class.
+ */
+export function oneImplementer(sources: Sources, others: readonly string[]): string[] {
+  const files = parseAll(sources);
+  const find = finder(files, 'interfaces');
+  const words = new Set(others.flatMap((text) => text.match(/\w+/g) ?? []));
+  const classes = new Map<string, number>();
+  for (const [file, { implemented }] of files) {
+    for (const { name, byClass } of implemented) {
+      const found = find(file, name);
+      if (found === undefined || words.has(found[1])) continue;
+      const id = found.join(': ');
+      classes.set(id, (classes.get(id) ?? 0) + (byClass ? 1 : 2));
+    }
+  }
+  return [...classes].filter(([, count]) => count === 1).map(([id]) => id);
+}
+
+/** Imports under the name of another class of ours, and declarations merged into our modules. */
+export function assumedNames(sources: Sources): string[] {
+  const files = parseAll(sources);
+  const classes = new Set([...files.values()].flatMap((each) => [...each.classes.keys()]));
+  const merged = [...sources].filter(([, text]) => /^declare module '\./m.test(text));
+  const renamed = [...files].filter(([, { names }]) =>
+    [...names].some(([local, [, name]]) => local !== name && classes.has(local)),
+  );
+  return [...renamed, ...merged].map(([file]) => file);
 }
 
 /** Doc comments that begin with a function word, where a noun or a verb would say what it is. */
