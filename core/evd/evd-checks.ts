@@ -1,7 +1,7 @@
 /** Checks of the calls on an EVD: options, policies and states, as DatError. */
 
 import { DatError } from '../errors/index.js';
-import { checkInteger, checkOptions, checkValue } from '../errors/guards.js';
+import { checkInteger, checkOptions, checkValue, invalidArgument } from '../errors/guards.js';
 import { FUNCTION, isBitSet, isInteger, kindOf, oneOf } from '../spi/checks/index.js';
 import type { PollingMode } from '../spi/index.js';
 import { ALL_STREAMS } from './common/evd-states.js';
@@ -30,12 +30,12 @@ export function checkQlen(qlen: number, limit: number): void {
       value: qlen,
     });
   }
-  checkInteger('ia.createEvd', 2, 'qlen', qlen, 1, limit);
+  checkInteger('ia.createEvd', 'qlen', qlen, 1, limit);
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless a non-empty set of EvdFlags */
 export function checkStreams(streams: unknown): void {
-  checkValue('ia.createEvd', 4, 'streams', streams, STREAMS);
+  checkValue('ia.createEvd', 'streams', streams, STREAMS);
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER */
@@ -45,21 +45,26 @@ export function checkUpcall(
   handler: unknown,
   limit: number | undefined,
 ): void {
-  checkValue(operation, 2, 'policy', policy, POLICY);
+  checkValue(operation, 'policy', policy, POLICY);
   const needsHandler = UPCALL_POLICIES[policy].enabled;
   if (handler !== undefined || needsHandler) {
-    checkValue(operation, 3, `the handler of policy ${policy}`, handler, FUNCTION);
+    checkValue(operation, `the handler of policy ${policy}`, handler, FUNCTION, 'handler');
   }
   if (limit === undefined) return;
-  checkInteger(operation, 4, 'limit', limit, 1, MAX_UPCALL_LIMIT);
+  checkInteger(operation, 'limit', limit, 1, MAX_UPCALL_LIMIT);
   if (UPCALL_POLICIES[policy].limit === undefined) return;
   const why = `policy ${policy} has a limit of its own`;
-  throw needless(operation, `limit ${limit}: ${why}; leave it out, or say MANY`, limit);
+  throw invalidArgument(
+    operation,
+    'limit',
+    `limit ${limit}: ${why}; leave it out, or say MANY`,
+    limit,
+  );
 }
 
 /** Checks the options of a new EVD, without creating anything. */
 export function checkEvdOptions(operation: string, options: EvdOptions): void {
-  checkOptions(operation, 2, options, EVD_OPTIONS);
+  checkOptions(operation, options, EVD_OPTIONS);
   const { policy = 'DISABLE', handler, limit, polling = 'event' } = options;
   checkUpcall(operation, policy, handler, limit);
   checkPolling(operation, polling);
@@ -67,7 +72,7 @@ export function checkEvdOptions(operation: string, options: EvdOptions): void {
 
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function checkPolling(operation: string, mode: unknown): void {
-  checkValue(operation, 2, 'polling', mode, POLLING);
+  checkValue(operation, 'polling', mode, POLLING);
 }
 
 export function invalidHandle(operation: string): DatError {
@@ -97,15 +102,15 @@ export function freedWhileWaiting(): DatError {
 export function checkPending(policy: UpcallPolicy, pending: unknown): void {
   if (pending === undefined) return;
   const operation = 'evd.modifyUpcall';
-  checkValue(operation, 4, 'pending', pending, PENDING);
+  checkValue(operation, 'pending', pending, PENDING);
   if (UPCALL_POLICIES[policy].enabled) return;
   const why = `policy ${policy} starts no upcalls, and events wait in any case`;
-  throw needless(operation, `pending '${String(pending)}': ${why}; leave it out`, pending);
-}
-
-function needless(operation: string, message: string, value: unknown): DatError {
-  const subtype = 'DAT_INVALID_ARG4';
-  return new DatError('DAT_INVALID_PARAMETER', { subtype, operation, message, value });
+  throw invalidArgument(
+    operation,
+    'pending',
+    `pending '${String(pending)}': ${why}; leave it out`,
+    pending,
+  );
 }
 
 const STREAMS = kindOf(

@@ -58,8 +58,8 @@ export class EvdPull {
     const { record } = this;
     record.checkOpen(operation);
     const isBatch = batch instanceof EventBatch;
-    checkParameter(operation, 1, 'batch', batch, isBatch, 'an EventBatch');
-    checkInteger(operation, 2, 'max', max, 0, Number.MAX_SAFE_INTEGER);
+    checkParameter(operation, 'batch', batch, isBatch, 'an EventBatch');
+    checkInteger(operation, 'max', max, 0, Number.MAX_SAFE_INTEGER);
     const { store } = record;
     const end = Math.min(max, batch.capacity);
     let count = store.takeBatch(batch, end);
@@ -74,7 +74,7 @@ export class EvdPull {
     return new Promise((resolve, reject) => {
       const operation = 'evd.wait';
       const { counts, store, dispatcher } = this.record;
-      checkOptions(operation, 2, options, WAIT_OPTIONS);
+      checkOptions(operation, options, WAIT_OPTIONS);
       const { threshold = 1, timeoutMs, signal } = options;
       this.record.begin(operation, { timeoutMs, threshold });
       counts.bump(EVD_COUNTER.WAIT, 1);

@@ -4,6 +4,7 @@ import { DatError, spiCall } from '../errors/index.js';
 import { eventStream, type EventStream } from '../stream/event-stream.js';
 import type { PollingMode } from '../spi/index.js';
 import { checkCno, type Cno } from './cno/cno.js';
+import { argumentSubtype } from '../errors/call-arguments.js';
 import { checkInteger, checkOptions, checkParameter, checkReset } from '../errors/guards.js';
 import { checkSubscriber, checkTaker } from './common/checks.js';
 import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
@@ -280,7 +281,7 @@ export class Evd implements EventSource, AsyncIterable<readonly DatEvent[]>, Asy
   ): Promise<void> | void {
     const operation = 'evd.modifyUpcall';
     const { record } = this;
-    checkOptions(operation, 4, options, UPCALL_OPTIONS);
+    checkOptions(operation, options, UPCALL_OPTIONS);
     const { pending, limit, upcall } = options;
     record.begin(operation, { policy, handler, ...options });
     const next = handler === UPCALL_SAME ? record.upcalls.handler : (handler ?? undefined);
@@ -403,7 +404,7 @@ export class Evd implements EventSource, AsyncIterable<readonly DatEvent[]>, Asy
     const { store, dispatcher } = record;
     record.begin(operation, { qlen });
     const limit = record.host.device.attributes.maxCompletionQueueEntries;
-    checkInteger(operation, 2, 'qlen', qlen, 1, limit);
+    checkInteger(operation, 'qlen', qlen, 1, limit);
     store.scan();
     const waited = dispatcher.waiter?.threshold ?? 0;
     const present = Math.max(store.pending, waited);
@@ -457,7 +458,7 @@ export class Evd implements EventSource, AsyncIterable<readonly DatEvent[]>, Asy
     this.record.begin(operation, { payload });
     if ((streams & EvdFlags.SOFTWARE) === 0) {
       throw new DatError('DAT_INVALID_PARAMETER', {
-        subtype: 'DAT_INVALID_ARG1',
+        subtype: argumentSubtype(operation, 'evd'),
         operation,
         message: 'the EVD was created without EvdFlags.SOFTWARE',
         hint: 'create it with streams that have EvdFlags.SOFTWARE',
@@ -482,7 +483,7 @@ export class Evd implements EventSource, AsyncIterable<readonly DatEvent[]>, Asy
   async free(options: { readonly upcall?: Upcall } = {}): Promise<void> {
     const operation = 'evd.free';
     this.record.trace(operation, {});
-    checkOptions(operation, 2, options, ['upcall']);
+    checkOptions(operation, options, ['upcall']);
     checkCaller(operation, options.upcall);
     if (!this.isFreed) this.close();
     else if (this.record.upcalls.gate.inProgress === 0) throw invalidHandle(operation);
@@ -512,5 +513,5 @@ export class Evd implements EventSource, AsyncIterable<readonly DatEvent[]>, Asy
 
 function checkCaller(operation: string, upcall: unknown): void {
   const isUpcall = upcall === undefined || upcall instanceof Upcall;
-  checkParameter(operation, 4, 'upcall', upcall, isUpcall, 'an Upcall');
+  checkParameter(operation, 'upcall', upcall, isUpcall, 'an Upcall');
 }

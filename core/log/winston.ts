@@ -22,7 +22,7 @@ const OPTIONS: Kinds<LoggerOptions> = { level: optional(oneOf(LOG_LEVELS)) };
  * @throws DatError DAT_INVALID_PARAMETER
  */
 export function createLogger(options: LoggerOptions = {}): Logger {
-  checkFields('createLogger', 1, options, OPTIONS);
+  checkFields('createLogger', options, OPTIONS);
   const least = options.level ?? 'info';
   loading ??= load();
   const [error, warn, info, debug] = LOG_LEVELS.map((level, i): LogMethods['info'] => {

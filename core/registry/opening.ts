@@ -65,8 +65,8 @@ export interface Opening {
 
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function checkOpenOptions(options: OpenIaOptions): void {
-  checkFields('openIa', 2, options, OPEN_OPTIONS);
-  if (options.modules !== undefined) checkOptions('openIa', 2, options.modules, MODULE_KINDS);
+  checkFields('openIa', options, OPEN_OPTIONS);
+  if (options.modules !== undefined) checkOptions('openIa', options.modules, MODULE_KINDS);
 }
 
 /** @throws DatError as `Registry.openIa`; nothing stays open then */

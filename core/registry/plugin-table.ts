@@ -66,7 +66,7 @@ export class PluginTable {
   add(operation: string, plugin: unknown, registration: string | Registration = {}): PluginEntry {
     checkPlugin(operation, plugin);
     const options = typeof registration === 'string' ? { name: registration } : registration;
-    checkFields(operation, 2, options, REGISTRATION);
+    checkFields(operation, options, REGISTRATION);
     const { name = plugin.meta.name, version, threadSafe = false } = options;
     const { major, minor } = parseVersion(operation, version);
     const info: ProviderInfo = {
@@ -89,8 +89,8 @@ export class PluginTable {
 
   /** @throws DatError DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED; DAT_INVALID_PARAMETER */
   find(operation: string, kind: PluginKind, name: string): PluginEntry {
-    checkParameter(operation, 1, 'name', name, typeof name === 'string', 'a string');
-    checkOneOf(operation, 2, 'kind', kind, ['provider', ...MODULE_KINDS]);
+    checkParameter(operation, 'name', name, typeof name === 'string', 'a string');
+    checkOneOf(operation, 'kind', kind, ['provider', ...MODULE_KINDS]);
     const entry = this.ofKind(kind).find(({ info }) => info.iaName === name);
     if (entry !== undefined) return entry;
     const known = this.ofKind(kind).map(({ info }) => info.iaName);

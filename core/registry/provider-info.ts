@@ -51,10 +51,10 @@ const OPTIONAL_BOOLEAN = optional(BOOLEAN);
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function providerQuery(operation: string, target: string | IaName): ProviderQuery {
   const given: IaName = typeof target === 'string' ? { name: target } : target;
-  checkOptions(operation, 1, given, ['name', 'version', 'threadSafe']);
+  checkOptions(operation, given, ['name', 'version', 'threadSafe'], 'name');
   const { name, version, threadSafe } = given;
-  checkValue(operation, 1, 'name', name, IA_NAME);
-  checkValue(operation, 6, 'threadSafe', threadSafe, OPTIONAL_BOOLEAN);
+  checkValue(operation, 'name', name, IA_NAME);
+  checkValue(operation, 'threadSafe', threadSafe, OPTIONAL_BOOLEAN);
   return { name, ...parseVersion(operation, version), threadSafe };
 }
 
@@ -67,7 +67,7 @@ export function parseVersion(
   const [, major, minor] =
     typeof version === 'string' ? (/^(\d{1,9})\.(\d{1,9})$/.exec(version) ?? []) : [];
   if (major === undefined || minor === undefined) {
-    throw invalid(operation, 4, 'version', version, 'a version such as "2.0"');
+    throw invalid(operation, 'version', version, 'a version such as "2.0"');
   }
   return { major: Number(major), minor: Number(minor) };
 }

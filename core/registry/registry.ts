@@ -74,7 +74,7 @@ export class Registry {
 
   /** @internal use `createRegistry` */
   constructor(options: RegistryOptions) {
-    checkFields('createRegistry', 1, options, REGISTRY_OPTIONS);
+    checkFields('createRegistry', options, REGISTRY_OPTIONS);
     const { plugins = [], datConf = { entries: [], errors: [] }, load = loadNothing } = options;
     for (const plugin of plugins) this.plugins.add('createRegistry', plugin);
     checkRequirements('createRegistry', this.plugins.metas);
@@ -277,14 +277,7 @@ function decoratedBy(
   if (decorate === undefined) return provider;
   const decorated: unknown = decorate(provider);
   const isProvider = isConfiguredPlugin(decorated) && decorated.meta.kind === 'provider';
-  checkParameter(
-    'openIa',
-    2,
-    'decorate',
-    decorated,
-    isProvider,
-    'a function that gives a provider',
-  );
+  checkParameter('openIa', 'decorate', decorated, isProvider, 'a function that gives a provider');
   return decorated as ConfiguredPlugin<'provider'>;
 }
 

@@ -63,12 +63,12 @@ const OPTIONS = {
  */
 export function accepting(psp: ServicePoint, options: AcceptingOptions = {}): Observable<Ep> {
   const operation = 'accepting';
-  checkParameter(operation, 1, 'psp', psp, psp instanceof ServicePoint, 'a ServicePoint');
-  checkFields(operation, 2, options, OPTIONS);
+  checkParameter(operation, 'psp', psp, psp instanceof ServicePoint, 'a ServicePoint');
+  checkFields(operation, options, OPTIONS);
   const { endpoint, privateData, limit, paused$ } = options;
-  checkPrivateData(operation, 3, privateData, CmPrivateData.REP);
+  checkPrivateData(operation, privateData, CmPrivateData.REP);
   const isNeeded = endpoint === undefined && !bringsEndpoints(psp);
-  checkParameter(operation, 2, 'endpoint', endpoint, !isNeeded, 'what endpoints are made with');
+  checkParameter(operation, 'endpoint', endpoint, !isNeeded, 'what endpoints are made with');
   const evd = psp.privateEvd(operation);
   const how = {
     policy: 'MANY' as const,

@@ -32,8 +32,8 @@ const CODES: Readonly<Partial<Record<DatDtoStatus, DatType>>> = {
  */
 export function completionOf(ep: Ep, cookie: number): Observable<RequestCompletion> {
   const operation = 'completionOf';
-  checkParameter(operation, 1, 'ep', ep, ep instanceof Ep, 'an Ep');
-  checkInteger(operation, 2, 'cookie', cookie, 0, Number.MAX_SAFE_INTEGER);
+  checkParameter(operation, 'ep', ep, ep instanceof Ep, 'an Ep');
+  checkInteger(operation, 'cookie', cookie, 0, Number.MAX_SAFE_INTEGER);
   return new Observable((subscriber) =>
     completionsOf(operation, ep, 'requestEvd').claim(cookie, {
       completed(event) {

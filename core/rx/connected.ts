@@ -14,7 +14,7 @@ const OVER: readonly EpStateName[] = ['DISCONNECT_PENDING', 'DISCONNECTED'];
  * @throws DatError DAT_INVALID_PARAMETER unless an Ep
  */
 export function states(ep: Ep): Observable<EpStateName> {
-  checkParameter('states', 1, 'ep', ep, ep instanceof Ep, 'an Ep');
+  checkParameter('states', 'ep', ep, ep instanceof Ep, 'an Ep');
   return new Observable<EpStateName>((subscriber) => ep.state$.subscribe(subscriber)).pipe(
     distinctUntilChanged(),
   );
@@ -30,7 +30,7 @@ export function states(ep: Ep): Observable<EpStateName> {
  */
 export function connected(ep: Ep): Observable<Ep> {
   const operation = 'connected';
-  checkParameter(operation, 1, 'ep', ep, ep instanceof Ep, 'an Ep');
+  checkParameter(operation, 'ep', ep, ep instanceof Ep, 'an Ep');
   return new Observable<Ep>((subscriber) => {
     let before: EpStateName | undefined;
     return states(ep).subscribe({

@@ -223,9 +223,9 @@ const MAX_BUFFER_BYTES = 2 ** 30;
  * @throws DatError DAT_INVALID_PARAMETER
  */
 export function receives(ep: Ep, options: ReceivesOptions = {}): Observable<Received> {
-  checkParameter(OPERATION, 1, 'ep', ep, ep instanceof Ep, 'an Ep');
+  checkParameter(OPERATION, 'ep', ep, ep instanceof Ep, 'an Ep');
   const { maxRecvDtos } = ep.attributes;
-  checkFields(OPERATION, 2, options, {
+  checkFields(OPERATION, options, {
     buffers: optional(integer(1, maxRecvDtos)),
     bufferBytes: optional(integer(1, MAX_BUFFER_BYTES)),
     lent: optional(BOOLEAN),

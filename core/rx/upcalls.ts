@@ -88,8 +88,8 @@ export function upcalls<T>(
 ): Upcalls<T>;
 export function upcalls<T>(evd: Evd, options: UpcallsOptions, handler: AnyHandler<T>): Upcalls<T> {
   const operation = 'upcalls';
-  checkParameter(operation, 1, 'evd', evd, evd instanceof Evd, 'an Evd');
-  checkFields(operation, 2, options, OPTIONS);
+  checkParameter(operation, 'evd', evd, evd instanceof Evd, 'an Evd');
+  checkFields(operation, options, OPTIONS);
   const { policy, limit } = options;
   checkUpcall(operation, policy, handler, limit);
   let over = new Deferred();

@@ -14,7 +14,7 @@ const OPERATION = 'localAddressToward';
  * no IP address, DAT_INVALID_ADDRESS_UNREACHABLE if there is no route
  */
 export async function localAddressToward(peer: string): Promise<string> {
-  checkIp(OPERATION, 1, peer);
+  checkIp(OPERATION, peer);
   const socket = createSocket(peer.includes(':') ? 'udp6' : 'udp4');
   try {
     socket.connect(1, peer);

@@ -34,9 +34,9 @@ export async function packageProvider(
 ): Promise<ConfiguredProvider> {
   const file = fileOf(from);
   const isFile = file !== undefined;
-  checkParameter(OPERATION, 2, 'from', from, isFile, 'the URL of a module, or the path of a file');
+  checkParameter(OPERATION, 'from', from, isFile, 'the URL of a module, or the path of a file');
   const isText = typeof iaParams === 'string';
-  checkParameter(OPERATION, 2, 'iaParams', iaParams, isText, 'text, as in dat.conf');
+  checkParameter(OPERATION, 'iaParams', iaParams, isText, 'text, as in dat.conf');
   const line = { ...API, iaName: name, libPath: name, iaParams, isDefault: true };
   const provider = { providerId: name, providerMajor: 0, providerMinor: 0, platformParams: '' };
   return new StaticProvider(

@@ -113,7 +113,7 @@ export async function openIa(
   if (from === undefined && iaParams === undefined) {
     return (await registryFor(target)).openIa(target, options);
   }
-  checkParameter('openIa', 1, 'name', target, typeof target === 'string', 'text, where `from` is');
+  checkParameter('openIa', 'name', target, typeof target === 'string', 'text, where `from` is');
   const provider = await packageProvider(target as string, {
     ...(from !== undefined && { from }),
     ...(iaParams !== undefined && { iaParams }),

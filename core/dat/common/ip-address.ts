@@ -10,8 +10,8 @@ const ADDRESS_TEXT = kindOf<string>(
 );
 
 /** @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS */
-export function checkIp(operation: string, position: number, address: unknown): Gid {
-  checkValue(operation, position, 'address', address, ADDRESS_TEXT);
+export function checkIp(operation: string, address: unknown): Gid {
+  checkValue(operation, 'address', address, ADDRESS_TEXT);
   try {
     return gidFromIp(address);
   } catch (cause) {
@@ -22,18 +22,16 @@ export function checkIp(operation: string, position: number, address: unknown): 
 
 /**
  * Checks options with an address; the address before the other values.
- * @param position of the address
  * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_ADDRESS
  */
 export function checkAddressed<T extends { readonly address: string }>(
   operation: string,
-  position: number,
   options: T,
   kinds: Kinds<T>,
 ): Gid {
-  checkOptions(operation, 1, options, Object.keys(kinds));
-  const gid = checkIp(operation, position, options.address);
-  checkFields(operation, 1, options, kinds);
+  checkOptions(operation, options, Object.keys(kinds));
+  const gid = checkIp(operation, options.address);
+  checkFields(operation, options, kinds);
   return gid;
 }
 

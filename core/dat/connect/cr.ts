@@ -3,6 +3,7 @@
  * after that.
  */
 import { showAs } from '../../spi/checks/index.js';
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import { CmPrivateData, type CmRequest, ipFromGid } from '../../spi/index.js';
 import { accept } from '../endpoint/connecting.js';
@@ -126,8 +127,8 @@ export class Cr extends Handle {
   accept(ep?: Ep, options: AnswerOptions = {}): void {
     const operation = begin(this, 'cr.accept', { ep: ep ?? this.ep });
     const endpoint = this.endpointOf(operation, ep);
-    checkOptions(operation, 3, options, ['privateData']);
-    const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
+    checkOptions(operation, options, ['privateData']);
+    const privateData = checkPrivateData(operation, options.privateData, CmPrivateData.REP);
     spiCall({ operation }, () => accept(endpoint.record, this.request, privateData));
     this.core.counts.count('crAccepted');
     this.retire(operation, 'accept');
@@ -140,8 +141,8 @@ export class Cr extends Handle {
    */
   reject(options: AnswerOptions = {}): void {
     const operation = begin(this, 'cr.reject');
-    checkOptions(operation, 2, options, ['privateData']);
-    const privateData = checkPrivateData(operation, 3, options.privateData, CmPrivateData.REJ);
+    checkOptions(operation, options, ['privateData']);
+    const privateData = checkPrivateData(operation, options.privateData, CmPrivateData.REJ);
     this.answerReject(operation, REJECT_CONSUMER, privateData);
   }
 
@@ -158,13 +159,12 @@ export class Cr extends Handle {
     const operation = begin(this, 'cr.handoff', { connQual });
     const service = checkService(
       operation,
-      2,
       typeof connQual === 'bigint' ? { serviceId: connQual } : { connQual },
     );
     const target = listenersOf(this.core.context.cm).get(service);
     if (target === undefined) {
       throw new DatError('DAT_INVALID_PARAMETER', {
-        subtype: 'DAT_INVALID_ARG2',
+        subtype: argumentSubtype(operation, 'connQual'),
         operation,
         message: `nothing listens on ${serviceText(service)} of this device`,
         hint: 'listen there first: ia.createPsp()',
@@ -202,7 +202,7 @@ export class Cr extends Handle {
     }
     if (this.transport === 'xrc') {
       throw new DatError('DAT_INVALID_PARAMETER', {
-        subtype: 'DAT_INVALID_ARG1',
+        subtype: argumentSubtype(operation, 'cr'),
         operation,
         message: `connection request ${this.id} is of an XRC initiator`,
         hint: 'accept it with an XRC domain',

@@ -6,7 +6,7 @@ import { listen } from './listen.js';
 
 export function createCsp(core: IaCore, options: CspOptions): Csp {
   const operation = core.begin('ia.createCsp', { address: options?.address });
-  checkOptions(operation, 2, options, ['address', 'comm', 'evd']);
+  checkOptions(operation, options, ['address', 'comm', 'evd']);
   const { gids } = core.context.device;
   const { remoteGid, service, comm } = checkCspAddress(operation, options, gids);
   core.checkEvdOption(operation, 'cr', options.evd);

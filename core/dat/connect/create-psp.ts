@@ -34,8 +34,8 @@ export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOp
     connQual: options?.connQual,
     serviceId: options?.serviceId,
   });
-  checkOptions(operation, 2, options, ['connQual', 'serviceId', ...PSP_ANY]);
-  const service = checkService(operation, 2, options);
+  checkOptions(operation, options, ['connQual', 'serviceId', ...PSP_ANY]);
+  const service = checkService(operation, options);
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
   return listen(core, service, options.evd, (init) => {
     return new Psp(core, operation, { ...init, ...transportOf(options) }, makeEndpoint);
@@ -49,7 +49,7 @@ export function createPspAny(
   options: PspAnyOptions = {},
 ): Psp {
   const operation = core.begin('ia.createPspAny');
-  checkOptions(operation, 3, options, PSP_ANY);
+  checkOptions(operation, options, PSP_ANY);
   const { evd }: PspAnyOptions = options;
   const makeEndpoint = checkPspOptions(core, endpoints, operation, options);
   const make = (init: ServicePointInit): Psp =>
@@ -84,16 +84,16 @@ function checkPspOptions(
 ): (() => Ep) | undefined {
   core.checkEvdOption(operation, 'cr', options.evd);
   const { flags = PspFlags.CONSUMER, endpoint, xrc } = options;
-  checkOneOf(operation, 4, 'flags', flags, Object.values(PspFlags));
-  checkValue(operation, 5, 'xrc', xrc, optional(BOOLEAN));
+  checkOneOf(operation, 'flags', flags, Object.values(PspFlags));
+  checkValue(operation, 'xrc', xrc, optional(BOOLEAN));
   if (xrc === true) checkXrc(core, operation, flags);
   if (flags === PspFlags.CONSUMER) {
     if (endpoint === undefined) return undefined;
-    throw invalid(operation, 4, 'flags', flags, 'PspFlags.PROVIDER where `endpoint` is given');
+    throw invalid(operation, 'flags', flags, 'PspFlags.PROVIDER where `endpoint` is given');
   }
   if (endpoint === undefined) {
     const expected = 'what endpoints are made with, as PspFlags.PROVIDER wants them';
-    throw invalid(operation, 4, 'endpoint', endpoint, expected);
+    throw invalid(operation, 'endpoint', endpoint, expected);
   }
   const make = (): Ep => endpoints.make(operation, endpoint, 'TENTATIVE_CONNECTION_PENDING');
   const probe = make();
@@ -106,5 +106,5 @@ function checkXrc({ context }: IaCore, operation: string, flags: number): void {
   requireCapability(operation, context.device, 'xrc', 'XRC');
   if (flags === PspFlags.CONSUMER) return;
   const expected = 'PspFlags.CONSUMER where `xrc` is true: an XRC domain accepts, no endpoint does';
-  throw invalid(operation, 4, 'flags', flags, expected);
+  throw invalid(operation, 'flags', flags, expected);
 }

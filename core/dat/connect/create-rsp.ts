@@ -13,8 +13,8 @@ export function createRsp(core: IaCore, options: RspOptions): Rsp {
     serviceId: options?.serviceId,
     ep: options?.ep,
   });
-  checkOptions(operation, 2, options, ['connQual', 'serviceId', 'ep', 'evd']);
-  const service = checkService(operation, 2, options);
+  checkOptions(operation, options, ['connQual', 'serviceId', 'ep', 'evd']);
+  const service = checkService(operation, options);
   const { ep, evd } = options;
   checkHandle(operation, Ep, 'EP', ep, core);
   core.checkEvdOption(operation, 'cr', evd);

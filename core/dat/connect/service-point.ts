@@ -201,7 +201,7 @@ export abstract class ServicePoint implements Callee {
   onHandoff(operation: string, request: CmRequest): void {
     if (!this.takes(request)) {
       const expected = 'that of a service point which takes such requests';
-      throw invalid(operation, 2, 'connQual', this.service, expected);
+      throw invalid(operation, 'connQual', this.service, expected);
     }
     if (this.evd.feed.isFull)
       throw this.exhausted(operation, 'DAT_RESOURCE_TEVD', 'its EVD is full');

@@ -35,7 +35,7 @@ export function checkUdAddress(
   value: UdAddress,
   defaultQkey: number,
 ): CheckedUdAddress {
-  const gid = checkAddressed(operation, 1, value, UD_ADDRESS);
+  const gid = checkAddressed(operation, value, UD_ADDRESS);
   const { address, qpn, qkey = defaultQkey } = value;
   return { gid, address, qpn, qkey };
 }

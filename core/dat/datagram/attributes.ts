@@ -41,16 +41,16 @@ export function udEpAttributes(
     qkey: DEFAULT_QKEY,
     multicastLoopback: true,
   };
-  checkOptions(operation, 4, options, Object.keys(defaults));
+  checkOptions(operation, options, Object.keys(defaults), 'attributes');
   const attributes = { ...defaults, ...options };
   const check = (name: keyof UdEpAttributes, min: number, max: number): void =>
-    checkInteger(operation, 4, name, attributes[name], min, max);
+    checkInteger(operation, name, attributes[name], min, max, 'attributes');
   check('maxRecvDtos', 1, device.maxQueuePairWr);
   check('maxRequestDtos', 1, device.maxQueuePairWr);
   check('maxRecvIov', 1, device.maxSge);
   check('maxRequestIov', 1, device.maxSge);
   check('qkey', 0, MAX_U32);
   const { multicastLoopback } = attributes;
-  checkValue(operation, 4, 'multicastLoopback', multicastLoopback, BOOLEAN);
+  checkValue(operation, 'multicastLoopback', multicastLoopback, BOOLEAN, 'attributes');
   return Object.freeze(attributes);
 }

@@ -23,7 +23,7 @@ const OPERATION = 'ia.createUdEndpoint';
 
 export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp {
   core.begin(OPERATION);
-  checkOptions(OPERATION, 2, options, ['pz', 'recvEvd', 'requestEvd', 'attributes']);
+  checkOptions(OPERATION, options, ['pz', 'recvEvd', 'requestEvd', 'attributes']);
   checkHandle(OPERATION, Pz, 'PZ', options.pz, core);
   const { pz, recvEvd, requestEvd } = options;
   core.checkEvdOption(OPERATION, 'recv', recvEvd);

@@ -171,14 +171,14 @@ export class UdEp extends Handle {
   joinMulticast(group: string, options: MulticastOptions = {}): void {
     const operation = 'ep.joinMulticast';
     const gid = this.groupOf(operation, group);
-    checkFields(operation, 2, options, MULTICAST_OPTIONS);
+    checkFields(operation, options, MULTICAST_OPTIONS);
     const { multicastLoopback } = this.attributes;
     const { loopback = multicastLoopback, sendOnly = false } = options;
     const joined = this.groups.get(String(gid))?.options;
     if (joined !== undefined) {
       if (joined.loopback === loopback && joined.sendOnly === sendOnly) return;
       const expected = `the options it has joined with; call ep.leaveMulticast('${group}') first`;
-      throw invalid(operation, 2, 'options', options, expected);
+      throw invalid(operation, 'options', options, expected);
     }
     const wanted = { loopback, sendOnly };
     const map = GROUP_ERRORS;
@@ -252,7 +252,7 @@ export class UdEp extends Handle {
     checkSegments(operation, segments, this.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
     const first = segments instanceof LmrSegment ? segments : segments[0];
     if (first === undefined) {
-      throw invalid(operation, 1, 'the number of segments', 0, 'at least 1');
+      throw invalid(operation, 'the number of segments', 0, 'at least 1', 'count');
     }
     const { lengthBytes } = first;
     if (lengthBytes < GRH_LENGTH) {
@@ -370,7 +370,7 @@ export class UdEp extends Handle {
   private groupOf(operation: string, group: string): Gid {
     begin(this, operation, { group });
     requireCapability(operation, this.core.context.device, 'multicast', 'multicast');
-    return checkIp(operation, 1, group);
+    return checkIp(operation, group);
   }
 
   private addHandle(to: CheckedUdAddress, privateData: Uint8Array): UdAddressHandle {

@@ -52,9 +52,9 @@ const RESOLVE_OPTIONS = {
 
 /** @throws DatError */
 export function checkResolveOptions(options: ResolveOptions): CheckedResolveOptions {
-  const remoteGid = checkAddressed(OPERATION, 1, options, RESOLVE_OPTIONS);
+  const remoteGid = checkAddressed(OPERATION, options, RESOLVE_OPTIONS);
   const { address, connQual: port, timeoutMs = Infinity, signal } = options;
-  const privateData = checkPrivateData(OPERATION, 6, options.privateData, CmPrivateData.SIDR_REQ);
+  const privateData = checkPrivateData(OPERATION, options.privateData, CmPrivateData.SIDR_REQ);
   return { remoteGid, address, port, timeoutUs: timeoutMs * 1000, privateData, signal };
 }
 

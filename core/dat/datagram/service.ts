@@ -79,7 +79,7 @@ export class UdService {
     private readonly options: ServeOptions,
     private readonly onFreed: (service: UdService) => void,
   ) {
-    checkFields(OPERATION, 1, options, SERVE_OPTIONS);
+    checkFields(OPERATION, options, SERVE_OPTIONS);
     const { connQual, backlog = 128 } = options;
     this.connQual = connQual;
     const { cm } = ep.core.context;
@@ -145,7 +145,7 @@ export class UdService {
     try {
       const answer = this.options.answer?.({ address, port, localAddress, privateData }) ?? {};
       const { accept = true, privateData: data = NONE } = answer;
-      checkPrivateData(OPERATION, 4, data, CmPrivateData.SIDR_REP);
+      checkPrivateData(OPERATION, data, CmPrivateData.SIDR_REP);
       return { accept, privateData: data };
     } catch (error) {
       const { logger } = this.ep.core.context;

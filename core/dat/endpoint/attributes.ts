@@ -108,7 +108,7 @@ export function epAttributes(
   device: DeviceAttributes,
   defaults: EpAttributes = defaultEpAttributes(device),
 ): EpAttributes {
-  checkOptions(operation, 6, options, Object.keys(defaults));
+  checkOptions(operation, options, Object.keys(defaults), 'attributes');
   const transport = { ...defaults.transport, ...options.transport };
   const attributes: EpAttributes = { ...defaults, ...options, transport };
   checkModel(operation, attributes);
@@ -159,7 +159,7 @@ function checkModel(operation: string, attributes: EpAttributes): void {
 
 function checkLimits(operation: string, attributes: EpAttributes, device: DeviceAttributes): void {
   const check = (name: keyof EpAttributes, min: number, max: number): void =>
-    checkInteger(operation, 6, name, attributes[name], min, max);
+    checkInteger(operation, name, attributes[name], min, max, 'attributes');
   check('maxMessageBytes', 0, device.maxMessageBytes);
   check('maxRdmaBytes', 0, device.maxMessageBytes);
   check('maxRecvDtos', 1, device.maxQueuePairWr - 1);
@@ -172,15 +172,16 @@ function checkLimits(operation: string, attributes: EpAttributes, device: Device
   ] as const) {
     check(name, 1, device.maxSge);
   }
-  checkValue(operation, 6, 'srqSoftHighWatermark', attributes.srqSoftHighWatermark, WATERMARK);
-  checkValue(operation, 6, 'keepAliveMs', attributes.keepAliveMs, KEEP_ALIVE_MS);
+  const { srqSoftHighWatermark, keepAliveMs } = attributes;
+  checkValue(operation, 'srqSoftHighWatermark', srqSoftHighWatermark, WATERMARK, 'attributes');
+  checkValue(operation, 'keepAliveMs', keepAliveMs, KEEP_ALIVE_MS, 'attributes');
   check('maxRdmaReadIn', 0, device.maxResponderResources);
   check('maxRdmaReadOut', 0, device.maxInitiatorDepth);
 }
 
 function checkTransport(operation: string, transport: EpTransportAttributes): void {
-  checkOptions(operation, 6, transport, Object.keys(TRANSPORT_DEFAULTS));
+  checkOptions(operation, transport, Object.keys(TRANSPORT_DEFAULTS), 'attributes');
   checkValues(transport, TRANSPORT, (name, value, expected) =>
-    invalid(operation, 6, `transport.${name}`, value, expected),
+    invalid(operation, `transport.${name}`, value, expected, 'attributes'),
   );
 }

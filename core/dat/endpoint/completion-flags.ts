@@ -18,17 +18,21 @@ const ALLOWED = {
   requestCompletionFlags: SUPPRESS | UNSIGNALLED | EVD_THRESHOLD,
 } as const;
 
-const POSITION = 6;
-
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function checkCompletionFlags(operation: string, attributes: EpAttributes): void {
   for (const name of ['recvCompletionFlags', 'requestCompletionFlags'] as const) {
     const flags = attributes[name];
     const expected = `of ${flagNames(CompletionFlags, ALLOWED[name])}`;
-    checkBits(operation, POSITION, name, flags, ALLOWED[name], expected);
+    checkBits(operation, name, flags, ALLOWED[name], expected, 'attributes');
     const ways = flags & WAYS;
     if ((ways & (ways - 1)) === 0) continue;
-    throw invalid(operation, POSITION, name, flags, `one of ${flagNames(CompletionFlags, WAYS)}`);
+    throw invalid(
+      operation,
+      name,
+      flags,
+      `one of ${flagNames(CompletionFlags, WAYS)}`,
+      'attributes',
+    );
   }
 }
 
@@ -59,6 +63,6 @@ export function checkCompletionModel(
     if ((flags & (SOLICITED_WAIT | UNSIGNALLED)) === 0) continue;
     const named = flagNames(CompletionFlags, flags);
     const expected = `without ${named}, or event dispatcher ${evd.id} of EvdFlags.DTO alone`;
-    throw invalid(operation, POSITION, name, flags, expected);
+    throw invalid(operation, name, flags, expected, 'attributes');
   }
 }

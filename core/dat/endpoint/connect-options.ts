@@ -50,21 +50,17 @@ const NOT_OF_A_PORT = 'none of a port of rdma_cm, which is `connQual`: its reque
 const ONE_OF_BOTH = 'left out where `serviceId` is given';
 
 /** @throws DatError DAT_INVALID_PARAMETER, also for both of them, and for neither */
-export function checkService(
-  operation: string,
-  position: number,
-  { connQual, serviceId }: ServiceOptions,
-): Service {
+export function checkService(operation: string, { connQual, serviceId }: ServiceOptions): Service {
   if (serviceId === undefined) {
-    checkValue(operation, position, 'connQual', connQual, CONN_QUAL);
+    checkValue(operation, 'connQual', connQual, CONN_QUAL);
     return connQual;
   }
   if (connQual !== undefined) {
-    throw invalid(operation, position, 'connQual', connQual, ONE_OF_BOTH);
+    throw invalid(operation, 'connQual', connQual, ONE_OF_BOTH);
   }
-  checkU64(operation, position, 'serviceId', serviceId);
+  checkU64(operation, 'serviceId', serviceId);
   if (isPortServiceId(serviceId)) {
-    throw invalid(operation, position, 'serviceId', serviceId, NOT_OF_A_PORT);
+    throw invalid(operation, 'serviceId', serviceId, NOT_OF_A_PORT);
   }
   return serviceId;
 }
@@ -133,10 +129,10 @@ export function checkConnectOptions(
   operation: string,
   options: ConnectOptions,
 ): CheckedConnectOptions {
-  checkOptions(operation, 2, options, KNOWN);
-  const remoteGid = checkIp(operation, 2, options.address);
-  const service = checkService(operation, 3, options);
-  return { remoteGid, service, ...checkRest(operation, 4, options, service) };
+  checkOptions(operation, options, KNOWN);
+  const remoteGid = checkIp(operation, options.address);
+  const service = checkService(operation, options);
+  return { remoteGid, service, ...checkRest(operation, options, service) };
 }
 
 /** @throws DatError */
@@ -145,8 +141,8 @@ export function checkDupOptions(
   options: DupConnectOptions,
   service: Service,
 ): CheckedOptions {
-  checkOptions(operation, 3, options, DUP_KNOWN);
-  return checkRest(operation, 3, options, service);
+  checkOptions(operation, options, DUP_KNOWN);
+  return checkRest(operation, options, service);
 }
 
 /** @throws DatError DAT_INVALID_ADDRESS, DAT_INVALID_PARAMETER */
@@ -155,8 +151,8 @@ export function checkCommonAddress(
   value: unknown,
 ): { readonly remoteGid: Gid; readonly service: number } {
   const { address, port } = typeof value === 'string' ? split(operation, value) : fields(value);
-  const remoteGid = checkIp(operation, 2, address);
-  checkValue(operation, 2, 'the port of address', port, CONN_QUAL);
+  const remoteGid = checkIp(operation, address);
+  checkValue(operation, 'the port of address', port, CONN_QUAL, 'address');
   return { remoteGid, service: port };
 }
 
@@ -173,20 +169,18 @@ function fields(value: unknown): { address: unknown; port: unknown } {
   return { address, port };
 }
 
-/** @param at DAT's position of the timeout; private data size and bytes, QoS, flags follow */
 function checkRest(
   operation: string,
-  at: number,
   options: DupConnectOptions,
   service: Service,
 ): CheckedOptions {
   const timeoutMs = options.timeoutMs ?? Infinity;
-  checkValue(operation, at, 'timeoutMs', timeoutMs, POSITIVE);
+  checkValue(operation, 'timeoutMs', timeoutMs, POSITIVE);
   const { REQ: maxBytes } = typeof service === 'bigint' ? CmRawPrivateData : CmPrivateData;
-  const privateData = checkPrivateData(operation, at + 2, options.privateData, maxBytes);
-  checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), at + 3, 'qos');
+  const privateData = checkPrivateData(operation, options.privateData, maxBytes);
+  checkModel(operation, options.qos ?? Qos.BEST_EFFORT, Object.values(Qos), 'qos');
   const flags = options.flags ?? ConnectFlags.DEFAULT;
-  checkModel(operation, flags, Object.values(ConnectFlags), at + 4, 'flags');
+  checkModel(operation, flags, Object.values(ConnectFlags), 'flags');
   return { timeoutUs: timeoutMs * 1000, privateData };
 }
 
@@ -195,10 +189,9 @@ function checkModel(
   operation: string,
   value: unknown,
   known: readonly number[],
-  position: number,
   name: string,
 ): void {
-  checkOneOf(operation, position, name, value, known);
+  checkOneOf(operation, name, value, known);
   if (value === known[0]) return;
   throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
     operation,

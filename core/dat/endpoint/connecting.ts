@@ -1,4 +1,5 @@
 /** Connect, accept and disconnect: the calls of this side. */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import { type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { CloseFlag } from '../common/constants.js';
@@ -63,7 +64,7 @@ export function connectLike(
   const { target } = connected.connection;
   if (target === undefined) {
     throw new DatError('DAT_INVALID_PARAMETER', {
-      subtype: 'DAT_INVALID_ARG2',
+      subtype: argumentSubtype(operation, 'connected'),
       operation,
       message: `endpoint ${ep.id} accepted its connection: its peer need not listen`,
       hint: 'use connect() with an address and a connection qualifier',
@@ -97,7 +98,7 @@ export function disconnect(record: EpRecord, flag: CloseFlag): void {
   const operation = record.begin('ep.disconnect', {
     flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
   });
-  checkOneOf(operation, 2, 'flag', flag, ['abrupt', 'graceful']);
+  checkOneOf(operation, 'flag', flag, ['abrupt', 'graceful']);
   const call = flag === 'graceful' ? 'disconnectGraceful' : 'disconnectAbrupt';
   if (record.checkLegal(operation, call) === 'no-op') return;
   record.counts.count('disconnect');

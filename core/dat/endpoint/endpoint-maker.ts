@@ -58,7 +58,7 @@ export class EndpointMaker {
     initialState: EpInitialState,
     create: (init: EpInit) => T,
   ): T {
-    checkOptions(operation, 2, options, EP_OPTIONS);
+    checkOptions(operation, options, EP_OPTIONS, 'pz');
     checkHandle(operation, Pz, 'PZ', options.pz, this.core);
     const { srq, recvEvd, requestEvd, connectEvd } = options;
     if (srq !== undefined) {

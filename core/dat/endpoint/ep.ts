@@ -411,7 +411,7 @@ export class Ep implements Callee {
    */
   burst(work: () => void): void {
     this.record.assertLive('ep.burst');
-    checkValue('ep.burst', 1, 'work', work, FUNCTION);
+    checkValue('ep.burst', 'work', work, FUNCTION);
     burst('ep.burst', this.record.queues, work);
   }
 

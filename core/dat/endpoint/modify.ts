@@ -1,4 +1,5 @@
 /** dat_ep_modify up to the first change: computes the endpoint's new parameters. */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { checkOptions, invalid } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
 import type { Evd } from '../../evd/index.js';
@@ -82,7 +83,6 @@ export interface Modification {
   readonly rebuild: boolean;
 }
 
-const OPTIONS_POSITION = 3;
 const KNOWN = [...Object.keys(EP_FIELDS), 'attributes'];
 const EVDS = [
   ['recvEvd', 'recv'],
@@ -96,7 +96,7 @@ export function modifiedInit(
   options: ModifyOptions,
   record: EpRecord,
 ): Modification {
-  checkOptions(operation, OPTIONS_POSITION, options, KNOWN);
+  checkOptions(operation, options, KNOWN);
   const given: ModifyOptions = options;
   const { init, core } = record;
   const rules = rulesOf(operation, options);
@@ -131,7 +131,7 @@ function rulesOf(
 ): { readonly name: string; readonly when: Modifiable; readonly rebuilds: boolean }[] {
   const { attributes, ...fields } = options;
   if (attributes !== undefined) {
-    checkOptions(operation, OPTIONS_POSITION, attributes, Object.keys(EP_ATTRIBUTE_FIELDS));
+    checkOptions(operation, attributes, Object.keys(EP_ATTRIBUTE_FIELDS));
   }
   const pick = <T extends string, R>(
     rules: Readonly<Record<T, R>>,
@@ -154,7 +154,7 @@ function checkPosted(operation: string, queues: EpQueues, dtos: number, iov: num
   const check = (name: string, value: number, least: number): void => {
     if (value >= least) return;
     const expected = `at least ${least}: so much is posted`;
-    throw invalid(operation, OPTIONS_POSITION, `attributes.${name}`, value, expected);
+    throw invalid(operation, `attributes.${name}`, value, expected, 'options');
   };
   check('maxRecvDtos', dtos, outstanding);
   check('maxRecvIov', iov, widest);
@@ -162,7 +162,7 @@ function checkPosted(operation: string, queues: EpQueues, dtos: number, iov: num
 
 function readOnly(operation: string, name: string): DatError {
   return new DatError('DAT_INVALID_PARAMETER', {
-    subtype: 'DAT_INVALID_ARG2',
+    subtype: argumentSubtype(operation, 'field'),
     operation,
     message: `${name} of an endpoint cannot be changed`,
     hint: 'give it to ia.createEndpoint()',

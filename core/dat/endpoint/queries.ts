@@ -53,8 +53,8 @@ export function recvQuery(record: EpRecord): EpReceives {
 
 export function setWatermark(record: EpRecord, soft: number, hard: number): void {
   const operation = record.begin('ep.setWatermark', { soft, hard });
-  checkValue(operation, 2, 'soft', soft, WATERMARK);
-  checkValue(operation, 3, 'hard', hard, WATERMARK);
+  checkValue(operation, 'soft', soft, WATERMARK);
+  checkValue(operation, 'hard', hard, WATERMARK);
   record.armWatermarks(soft, hard);
   record.takeInCompletions();
   record.watermarks?.look(record.receiveBuffers ?? 0);

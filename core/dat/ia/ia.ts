@@ -171,7 +171,7 @@ export class Ia extends Handle {
   createCno(options: CnoOptions = {}): Cno {
     const { core } = this;
     core.begin('ia.createCno', {});
-    checkOptions('ia.createCno', 2, options, ['agent']);
+    checkOptions('ia.createCno', options, ['agent']);
     return core.adoptCno(new Cno(core.evdHost, { ...options, id: nextHandleId() }));
   }
 
@@ -376,10 +376,10 @@ export class Ia extends Handle {
     flag: CloseFlag = 'abrupt',
     options: { readonly upcall?: Upcall } = {},
   ): Promise<void> {
-    checkOneOf('ia.close', 2, 'flag', flag, ['abrupt', 'graceful']);
-    checkOptions('ia.close', 3, options, ['upcall']);
+    checkOneOf('ia.close', 'flag', flag, ['abrupt', 'graceful']);
+    checkOptions('ia.close', options, ['upcall']);
     const { upcall = currentUpcall() } = options;
-    checkValue('ia.close', 3, 'upcall', upcall, OPTIONAL_UPCALL);
+    checkValue('ia.close', 'upcall', upcall, OPTIONAL_UPCALL);
     this.core.context.trace?.('ia.close', { ia: this.id, flag: new Symbolic(flag) });
     return this.closing.close(flag, upcall);
   }

@@ -103,7 +103,7 @@ const AGENT_OPTIONS = {
 };
 
 function checkAgentOptions(operation: string, options: ManagementAgentOptions): void {
-  checkFields(operation, 1, options, AGENT_OPTIONS);
+  checkFields(operation, options, AGENT_OPTIONS);
   const { methods = [] } = options;
-  for (const method of methods) checkInteger(operation, 1, 'a method', method, 0, 127);
+  for (const method of methods) checkInteger(operation, 'a method', method, 0, 127);
 }

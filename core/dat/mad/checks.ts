@@ -97,7 +97,7 @@ export function checkMadSend(
   options: MadSendOptions,
   format: MadFormat,
 ): CheckedSend {
-  const gid = checkAddressed(operation, 2, options, SEND_OPTIONS);
+  const gid = checkAddressed(operation, options, SEND_OPTIONS);
   return completed(operation, gid, options, format, MadMethod.SEND);
 }
 
@@ -106,7 +106,7 @@ export function checkMadRequest(
   options: MadRequestOptions,
   format: MadFormat,
 ): CheckedSend & { readonly timeoutMs: number; readonly signal: AbortSignal | undefined } {
-  const gid = checkAddressed(operation, 2, options, REQUEST_OPTIONS);
+  const gid = checkAddressed(operation, options, REQUEST_OPTIONS);
   const checked = completed(operation, gid, options, format, MadMethod.GET);
   const { timeoutMs = DEFAULT_TIMEOUT_MS, signal } = options;
   return { ...checked, timeoutMs, signal };
@@ -117,7 +117,7 @@ export function checkMadRespond(
   options: MadRespondOptions,
   format: MadFormat,
 ): Required<Pick<MadRespondOptions, 'status' | 'data' | 'retries'>> & MadRespondOptions {
-  checkFields(operation, 1, options, RESPOND_OPTIONS);
+  checkFields(operation, options, RESPOND_OPTIONS);
   const { status = 0, retries = DEFAULT_RETRIES, data } = options;
   return { ...options, status, retries, data: fitting(operation, data, format) };
 }

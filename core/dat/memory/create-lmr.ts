@@ -1,6 +1,7 @@
 /** Creates memory regions: from existing memory, allocated memory, or a file. */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { checkInteger, invalid } from '../../errors/guards.js';
-import { DatError, type DatSubtype, type DatType, spiCall } from '../../errors/index.js';
+import { DatError, type DatType, spiCall } from '../../errors/index.js';
 import {
   Access,
   type Device,
@@ -36,21 +37,21 @@ import { checkRegistrable, checkViewable, mostRegionBytes } from './view-limit.j
  * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is allowed: other threads
  * see peers' writes, in no better order than threads see each other's.
  */
-function checkMemory(operation: string, position: number, memory: unknown): Uint8Array {
+function checkMemory(operation: string, memory: unknown): Uint8Array {
   if (memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer) {
     checkViewable(operation, memory.byteLength);
-    return checkMemory(operation, position, isDetached(memory) ? undefined : wrap(memory));
+    return checkMemory(operation, isDetached(memory) ? undefined : wrap(memory));
   }
   if (!ArrayBuffer.isView(memory)) {
     const why =
       'an ArrayBuffer, a SharedArrayBuffer or a view of one (attached: not transferred away)';
-    throw invalid(operation, position, 'memory', memory, why);
+    throw invalid(operation, 'memory', memory, why);
   }
   checkViewable(operation, memory.byteLength);
   const refuse = (why: string, hint: string, code: DatType = 'DAT_INVALID_PARAMETER'): DatError =>
     new DatError(code, {
       ...(code === 'DAT_INVALID_PARAMETER' && {
-        subtype: `DAT_INVALID_ARG${position}` as DatSubtype,
+        subtype: argumentSubtype(operation, 'memory'),
       }),
       operation,
       message: `memory ${why}`,
@@ -143,7 +144,7 @@ export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOpt
   const key = checkSharedAs(operation, options);
   if (memory instanceof Lmr) checkHandle(operation, Lmr, 'LMR', memory, core);
   const source = memory instanceof Lmr ? memory.bytes : memory;
-  const bytes = checkMemory(operation, 2, source);
+  const bytes = checkMemory(operation, source);
   if (key === undefined) {
     return register(core, operation, bytes, checked, memory instanceof Lmr ? 'LMR' : 'VIRTUAL');
   }
@@ -160,7 +161,7 @@ export function allocateLmr(core: IaCore, lengthBytes: number, options: Allocate
   const privileges = privilegesText(options);
   const operation = core.begin('ia.allocate', { lengthBytes, privileges });
   const { device } = core.context;
-  checkInteger(operation, 1, 'lengthBytes', lengthBytes, 1, mostRegionBytes(device));
+  checkInteger(operation, 'lengthBytes', lengthBytes, 1, mostRegionBytes(device));
   const checked = checkLmrOptions(operation, core, options, ['shared']);
   const shared = checkShared(operation, options);
   const buffer =

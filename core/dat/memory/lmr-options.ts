@@ -79,26 +79,26 @@ export function checkLmrOptions(
   options: LmrOptions,
   more: readonly string[] = [],
 ): CheckedLmrOptions {
-  checkOptions(operation, 5, options, [...BASE, ...more]);
+  checkOptions(operation, options, [...BASE, ...more]);
   const { pz, privileges = DEFAULT_PRIVILEGES, vaType = VaType.VA } = options;
   checkHandle(operation, Pz, 'PZ', pz, core);
   const expected = `a bit set of ${flagNames(MemPrivileges, PRIVILEGE_MASK)}`;
-  checkBits(operation, 6, 'privileges', privileges, PRIVILEGE_MASK, expected);
-  checkOneOf(operation, 7, 'vaType', vaType, Object.values(VaType));
+  checkBits(operation, 'privileges', privileges, PRIVILEGE_MASK, expected);
+  checkOneOf(operation, 'vaType', vaType, Object.values(VaType));
   return { pz, privileges, zeroBased: vaType === VaType.ZB };
 }
 
 /** The key of the shared memory's name, if there is one. */
 export function checkSharedAs(operation: string, options: CreateLmrOptions): string | undefined {
   const { sharedAs } = options;
-  return sharedAs === undefined ? undefined : checkSharedName(operation, 3, sharedAs);
+  return sharedAs === undefined ? undefined : checkSharedName(operation, sharedAs);
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER */
 export function checkShared(operation: string, { shared }: AllocateOptions): string | undefined {
   if (shared === undefined) return undefined;
   if (typeof shared === 'string' && isName(shared)) return shared;
-  throw invalid(operation, 3, 'shared', shared, 'a string of 1 to 40 bytes, without zeros');
+  throw invalid(operation, 'shared', shared, 'a string of 1 to 40 bytes, without zeros');
 }
 
 function isName(name: string): boolean {
@@ -112,12 +112,12 @@ export function checkFileOptions(
   fd: unknown,
   { offsetBytes = 0, lengthBytes, shared = true }: MapFileOptions,
 ): { fd: number; offsetBytes: number; lengthBytes: number | undefined; shared: boolean } {
-  checkInteger(operation, 2, 'fd', fd, 0, 2 ** 31 - 1);
-  checkInteger(operation, 3, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
+  checkInteger(operation, 'fd', fd, 0, 2 ** 31 - 1);
+  checkInteger(operation, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
   if (lengthBytes !== undefined) {
-    checkInteger(operation, 4, 'lengthBytes', lengthBytes, 1, MOST_VIEW_BYTES);
+    checkInteger(operation, 'lengthBytes', lengthBytes, 1, MOST_VIEW_BYTES);
   }
-  checkValue(operation, 5, 'shared', shared, BOOLEAN);
+  checkValue(operation, 'shared', shared, BOOLEAN);
   return { fd, offsetBytes, lengthBytes, shared };
 }
 

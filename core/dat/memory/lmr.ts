@@ -117,7 +117,7 @@ export class Lmr extends Handle {
    */
   segment(offsetBytes = 0, lengthBytes?: number): LmrSegment {
     this.assertLive('lmr.segment');
-    checkInteger('lmr.segment', 1, 'offsetBytes', offsetBytes, 0, this.lengthBytes);
+    checkInteger('lmr.segment', 'offsetBytes', offsetBytes, 0, this.lengthBytes);
     const rest = Math.min(this.lengthBytes - offsetBytes, 2 ** 32 - 1);
     return new LmrSegment(this, offsetBytes, lengthBytes ?? rest);
   }

@@ -21,7 +21,7 @@ export function checkSync(
   segments: Segments,
 ): void {
   core.begin(operation, { segments });
-  checkLiveSegments(operation, 2, segments, core);
+  checkLiveSegments(operation, segments, core);
 }
 
 /**
@@ -29,16 +29,11 @@ export function checkSync(
  * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR,
  * DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_FREE
  */
-function checkLiveSegments(
-  operation: string,
-  position: number,
-  segments: unknown,
-  core: IaCore,
-): void {
+function checkLiveSegments(operation: string, segments: unknown, core: IaCore): void {
   for (const segment of Array.isArray(segments) ? (segments as unknown[]) : [segments]) {
     if (!(segment instanceof LmrSegment)) {
       const expected = 'an LmrSegment, from lmr.segment(), or an array of them';
-      throw invalid(operation, position, 'segments', segment, expected);
+      throw invalid(operation, 'segments', segment, expected);
     }
     checkHandle(operation, Lmr, 'LMR', segment.lmr, core);
     if (hasLostMemory(segment)) throw lostMemory(operation, segment);
@@ -47,9 +42,9 @@ function checkLiveSegments(
 
 export function memTypeHint(core: IaCore, memType: number, lengthBytes: number): MemTypeHint {
   const operation = core.begin('ia.memTypeHint', { memType, lengthBytes });
-  checkOneOf(operation, 2, 'memType', memType, Object.values(MemType));
+  checkOneOf(operation, 'memType', memType, Object.values(MemType));
   const most = mostRegionBytes(core.context.device);
-  checkInteger(operation, 3, 'lengthBytes', lengthBytes, 1, most);
+  checkInteger(operation, 'lengthBytes', lengthBytes, 1, most);
   if (!USER_TYPES.includes(memType)) throw kernelMemory(operation);
   const alignment = memType === MemType.FILE ? PAGE_BYTES : OPTIMAL_ALIGNMENT;
   return { preferredLengthBytes: lengthBytes, preferredAlignmentBytes: alignment };

@@ -57,23 +57,23 @@ export class RmrContexts {
    * The memory of a triplet. Valid until the next call; allocates nothing.
    * @throws DatError DAT_INVALID_PARAMETER
    */
-  resolve(operation: string, position: number, sink: unknown): LmrSegment {
-    checkRemote(operation, position, sink, 'sink', TRIPLET);
+  resolve(operation: string, sink: unknown): LmrSegment {
+    checkRemote(operation, sink, 'sink', TRIPLET);
     const { address, rmrContext, lengthBytes } = sink as RmrTriplet;
     const opening = this.openings.get(rmrContext);
     if (opening === undefined) {
       const expected = 'the rmrContext of a region or of a bound RMR of this adapter';
-      throw invalid(operation, position, 'sink.rmrContext', rmrContext, expected);
+      throw invalid(operation, 'sink.rmrContext', rmrContext, expected);
     }
     this.wide[0] = address;
     const lo = (this.words[0] ?? 0) - opening.addressLo;
     const offset = ((this.words[1] ?? 0) - opening.addressHi) * U32 + lo;
     if (offset < 0 || offset > opening.lengthBytes) {
       const expected = `inside of what context ${rmrContext} opens`;
-      throw invalid(operation, position, 'sink.address', address, expected);
+      throw invalid(operation, 'sink.address', address, expected);
     }
     const most = Math.min(opening.lengthBytes - offset, U32 - 1);
-    checkInteger(operation, position, 'sink.lengthBytes', lengthBytes, 0, most);
+    checkInteger(operation, 'sink.lengthBytes', lengthBytes, 0, most);
     return opening.segment.set(opening.offsetBytes + offset, lengthBytes);
   }
 }

@@ -2,6 +2,7 @@
  * Segments: the memory that posted requests read and write. They are created once and reused: a
  * post copies the numbers, so moving a segment afterwards does not affect requests in flight.
  */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { DatError } from '../../errors/index.js';
 import { checkInteger, checkParameter, checkU64 } from '../../errors/guards.js';
 import { hex, isInteger, isU64, showAs } from '../../spi/checks/index.js';
@@ -38,9 +39,9 @@ export class LmrSegment {
    */
   set(offsetBytes: number, lengthBytes: number): this {
     const { lmr } = this;
-    checkInteger('lmr.segment', 1, 'offsetBytes', offsetBytes, 0, lmr.lengthBytes);
+    checkInteger('lmr.segment', 'offsetBytes', offsetBytes, 0, lmr.lengthBytes);
     const most = Math.min(lmr.lengthBytes - offsetBytes, U32 - 1);
-    checkInteger('lmr.segment', 2, 'lengthBytes', lengthBytes, 0, most);
+    checkInteger('lmr.segment', 'lengthBytes', lengthBytes, 0, most);
     const lo = lmr.addressLo + offsetBytes;
     this.addressLo = lo >>> 0;
     this.addressHi = lmr.addressHi + Math.floor(lo / U32);
@@ -112,7 +113,7 @@ export class RemoteSegment {
 
   /** @throws DatError DAT_INVALID_PARAMETER for what are not a u64 and a u32 */
   constructor(remote: RemoteAddress) {
-    checkRemote('RemoteSegment', 1, remote);
+    checkRemote('RemoteSegment', remote);
     this.baseLo = this.addressLo = Number(remote.address & 0xffffffffn);
     this.baseHi = this.addressHi = Number(remote.address >> 32n);
     this.rmrContext = remote.rmrContext;
@@ -123,12 +124,12 @@ export class RemoteSegment {
    * @throws DatError DAT_INVALID_PARAMETER when the address would pass 2^64
    */
   seek(offsetBytes: number): this {
-    checkInteger('remote.seek', 1, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
+    checkInteger('remote.seek', 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
     const lo = this.baseLo + (offsetBytes % U32);
     const hi = this.baseHi + Math.floor(offsetBytes / U32) + (lo >= U32 ? 1 : 0);
     if (hi >= U32) {
       throw new DatError('DAT_INVALID_PARAMETER', {
-        subtype: 'DAT_INVALID_ARG1',
+        subtype: argumentSubtype('remote.seek', 'offsetBytes'),
         operation: 'remote.seek',
         message: `address ${this.address} plus ${offsetBytes} passes 2^64`,
         value: offsetBytes,
@@ -152,16 +153,15 @@ export class RemoteSegment {
  */
 export function checkRemote(
   operation: string,
-  position: number,
   value: unknown,
   name = 'remote',
   expected = 'a RemoteSegment, or { address, rmrContext }',
 ): asserts value is RemoteAddress {
   const isObject = typeof value === 'object' && value !== null;
-  checkParameter(operation, position, name, value, isObject, expected);
+  checkParameter(operation, name, value, isObject, expected);
   const { address, rmrContext } = value as Partial<RemoteAddress>;
   // Builds names only for errors: this is on the hot path.
-  if (!isU64(address)) checkU64(operation, position, `${name}.address`, address);
+  if (!isU64(address)) checkU64(operation, `${name}.address`, address);
   if (isInteger(rmrContext, 0, U32 - 1)) return;
-  checkInteger(operation, position, `${name}.rmrContext`, rmrContext, 0, U32 - 1);
+  checkInteger(operation, `${name}.rmrContext`, rmrContext, 0, U32 - 1);
 }

@@ -16,14 +16,14 @@ interface Entry {
 const entries = new Map<string, Entry>();
 
 /** The key of a name: its bytes, as DAT pads them. @throws DatError DAT_INVALID_PARAMETER */
-export function checkSharedName(operation: string, position: number, name: unknown): string {
+export function checkSharedName(operation: string, name: unknown): string {
   const bytes = typeof name === 'string' ? Buffer.from(name) : name;
   if (bytes instanceof Uint8Array && bytes.length >= 1 && bytes.length <= COOKIE_BYTES) {
     const padded = Buffer.alloc(COOKIE_BYTES);
     padded.set(bytes);
     return padded.toString('latin1');
   }
-  throw invalid(operation, position, 'sharedAs', name, '1 to 40 bytes, or a string of so many');
+  throw invalid(operation, 'sharedAs', name, '1 to 40 bytes, or a string of so many');
 }
 
 /**

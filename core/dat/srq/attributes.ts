@@ -1,4 +1,5 @@
 /** Attributes and states of shared receive queues (DAT_SRQ_ATTR, DAT_SRQ_STATE). */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { DatError, type DatSubtype } from '../../errors/index.js';
 import type { DeviceAttributes } from '../../spi/index.js';
 import { checkInteger } from '../../errors/guards.js';
@@ -31,11 +32,11 @@ export function srqAttributes(
 ): SrqAttributes {
   const { maxSharedReceiveQueueWr, maxSge } = device;
   const { maxRecvDtos, maxRecvIov = Math.min(IOV_DEFAULT, maxSge), lowWatermark = 0 } = options;
-  checkInteger(operation, 3, 'maxRecvDtos', maxRecvDtos, 1, maxSharedReceiveQueueWr);
-  checkInteger(operation, 3, 'maxRecvIov', maxRecvIov, 1, maxSge);
+  checkInteger(operation, 'maxRecvDtos', maxRecvDtos, 1, maxSharedReceiveQueueWr);
+  checkInteger(operation, 'maxRecvIov', maxRecvIov, 1, maxSge);
   if (lowWatermark !== 0) {
     throw new DatError('DAT_INVALID_PARAMETER', {
-      subtype: 'DAT_INVALID_ARG3',
+      subtype: argumentSubtype(operation, 'lowWatermark'),
       operation,
       message: 'lowWatermark must be 0 at creation: the queue is empty',
       hint: 'post receives, then call srq.setLowWatermark()',

@@ -12,7 +12,7 @@ import { type CreateSharedReceiveQueue, Srq } from './srq.js';
 export function createSrq(core: IaCore, options: SrqOptions): Srq {
   const operation = core.begin('ia.createSrq', { maxRecvDtos: options?.maxRecvDtos });
   const { device } = core.context;
-  checkOptions(operation, 2, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark']);
+  checkOptions(operation, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark']);
   checkHandle(operation, Pz, 'PZ', options.pz, core);
   if (device.createSharedReceiveQueue === undefined) {
     const hint = 'give each endpoint receives of its own: ep.postRecv()';

@@ -152,7 +152,7 @@ export class Srq implements Callee {
    */
   burst(work: () => void): void {
     this.assertUsable('srq.burst');
-    checkValue('srq.burst', 1, 'work', work, FUNCTION);
+    checkValue('srq.burst', 'work', work, FUNCTION);
     burst('srq.burst', this.slots, work);
   }
 
@@ -185,7 +185,7 @@ export class Srq implements Callee {
     this.assertUsable(operation);
     const { slots } = this;
     const most = this.core.context.device.attributes.maxSharedReceiveQueueWr;
-    checkInteger(operation, 2, 'maxRecvDtos', maxRecvDtos, 1, most);
+    checkInteger(operation, 'maxRecvDtos', maxRecvDtos, 1, most);
     if (maxRecvDtos < slots.outstanding) this.core.takeInCompletions();
     this.checkNotBelow(operation, maxRecvDtos, slots.outstanding, 'receives are outstanding');
     this.checkNotBelow(operation, maxRecvDtos, this.armed, 'is the low watermark');
@@ -206,7 +206,7 @@ export class Srq implements Callee {
   setLowWatermark(lowWatermark: number): void {
     const operation = begin(this, 'srq.setLowWatermark', { lowWatermark });
     this.assertUsable(operation);
-    checkInteger(operation, 2, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
+    checkInteger(operation, 'lowWatermark', lowWatermark, 0, this.maxRecvDtos);
     const before = this.armed;
     // The provider may find it reached immediately; its event runs later.
     this.armed = lowWatermark;

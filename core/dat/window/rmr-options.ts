@@ -44,11 +44,11 @@ export function checkBindOptions(
   options: RmrBindOptions,
 ): { privileges: number; cookie: number; flags: number; zeroBased: boolean } {
   const given: RmrBindOptions = options;
-  checkOptions(operation, 4, options, OPTIONS);
+  checkOptions(operation, options, OPTIONS);
   const { privileges = REMOTE_READ, vaType = VaType.VA } = given;
   const { cookie = 0, flags = CompletionFlags.DEFAULT } = given;
-  checkBits(operation, 4, 'privileges', privileges, PRIVILEGE_MASK, PRIVILEGES_EXPECTED);
-  checkOneOf(operation, 5, 'vaType', vaType, VA_TYPES);
+  checkBits(operation, 'privileges', privileges, PRIVILEGE_MASK, PRIVILEGES_EXPECTED);
+  checkOneOf(operation, 'vaType', vaType, VA_TYPES);
   checkZone(operation, `endpoint ${ep.id}`, rmr, ep, privileges);
   const zeroBased = vaType === VaType.ZB;
   if (zeroBased && rmr.scope !== 'EP') {
@@ -62,7 +62,7 @@ export function checkBindOptions(
 }
 
 function checkBindSegment(operation: string, rmr: Rmr, segment: unknown, privileges: number): void {
-  checkValue(operation, 3, 'segment', segment, SEGMENT);
+  checkValue(operation, 'segment', segment, SEGMENT);
   const { lmr } = segment;
   checkHandle(operation, Lmr, 'LMR', lmr, rmr.core);
   checkZone(operation, `memory region ${lmr.id}`, rmr, lmr, privileges);

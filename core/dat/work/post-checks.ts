@@ -1,62 +1,10 @@
 /** Checks of a post, on the hot path: they allocate only for errors. */
 import { checkU64, invalid } from '../../errors/guards.js';
 import { DatError, type DatSubtype, type DatType } from '../../errors/index.js';
-import { assert, integerText, isBitSet, isInteger, isU64 } from '../../spi/checks/index.js';
+import { integerText, isBitSet, isInteger, isU64 } from '../../spi/checks/index.js';
 import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
 import type { Pz } from '../memory/pz.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
-
-// Arguments of the posting calls, and the errors for invalid ones.
-
-/**
- * Arguments of the posting calls in the order of DAT's prototypes: the n of DAT_INVALID_ARGn. A
- * call that DAT does not have counts as the DAT call that it extends.
- */
-const ARGUMENTS: Readonly<Record<string, string>> = {
-  'ep.postSend': 'ep count segments cookie flags',
-  'ep.postSendWithInvalidate': 'ep count segments cookie flags invalidate rmrContext',
-  'ep.postSendWithImmediate': 'ep count segments cookie immediate flags',
-  'ep.postRecv': 'ep count segments cookie flags',
-  'ep.postRdmaWrite': 'ep count segments cookie remote flags',
-  'ep.postRdmaRead': 'ep count segments cookie remote flags',
-  'ep.postRdmaReadToRmr': 'ep segments cookie remote flags',
-  'ep.postRdmaWriteWithImmediate': 'ep count segments cookie remote immediate flags',
-  'ep.postFetchAdd': 'ep add segments cookie remote flags',
-  'ep.postCompareSwap': 'ep compare swap segments cookie remote flags',
-  'ep.postSendUd': 'ep count segments to cookie flags',
-  'ep.postSendUdWithImmediate': 'ep count segments to cookie immediate flags',
-  'srq.postRecv': 'srq count segments cookie',
-  'rmr.bind': 'rmr lmr segment privileges vaType ep cookie flags',
-  'rmr.unbind': 'rmr lmr segment privileges vaType ep cookie flags',
-};
-
-/** By call and argument: counted from 1. */
-const POSITIONS = new Map(
-  Object.entries(ARGUMENTS).map(([operation, list]) => [
-    operation,
-    new Map(list.split(' ').map((name, i) => [name, i + 1])),
-  ]),
-);
-
-/** Position of a posting call's argument, counted from 1; one of a single segment has no count. */
-export function positionOf(operation: string, argument: string): number {
-  const call = POSITIONS.get(operation);
-  const position =
-    call?.get(argument) ?? (argument === 'count' ? call?.get('segments') : undefined);
-  assert(position !== undefined, 'a posting call has the argument', argument);
-  return position;
-}
-
-/** The error of a posting call for an argument; `name` where that says more than the argument. */
-export function badArgument(
-  operation: string,
-  argument: string,
-  value: unknown,
-  expected: string,
-  name = argument,
-): DatError {
-  return invalid(operation, positionOf(operation, argument), name, value, expected);
-}
 
 const MAX_U32 = 2 ** 32 - 1;
 
@@ -78,11 +26,11 @@ export function checkSegments(
     lengthBytes = segments.lengthBytes;
   } else {
     if (!Array.isArray(segments)) {
-      throw badArgument(operation, 'segments', segments, 'an LmrSegment or an array of them');
+      throw invalid(operation, 'segments', segments, 'an LmrSegment or an array of them');
     }
     if (segments.length > maxSegments) {
       const name = 'the number of segments';
-      throw badArgument(operation, 'count', segments.length, `<= ${maxSegments}`, name);
+      throw invalid(operation, name, segments.length, `<= ${maxSegments}`, 'count');
     }
     for (let i = 0; i < segments.length; i++) {
       const segment: unknown = segments[i];
@@ -106,7 +54,7 @@ function checkSegment(
 ): asserts segment is LmrSegment {
   if (!(segment instanceof LmrSegment)) {
     const expected = 'an LmrSegment, from lmr.segment()';
-    throw badArgument(operation, 'segments', segment, expected, 'a segment');
+    throw invalid(operation, 'a segment', segment, expected, 'segments');
   }
   const { lmr } = segment;
   if (
@@ -146,22 +94,22 @@ function refusal(operation: string, segment: LmrSegment, pz: Pz, privilege: numb
 /** A cookie: any safe integer that is not negative. It comes back in the event. */
 export function checkCookie(operation: string, cookie: unknown): asserts cookie is number {
   if (isInteger(cookie, 0, Number.MAX_SAFE_INTEGER)) return;
-  throw badArgument(operation, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
+  throw invalid(operation, 'cookie', cookie, 'an integer from 0 to 2^53 - 1');
 }
 
 /** CompletionFlags of a post: no bits but those of the mask. */
 export function checkFlags(operation: string, flags: unknown, mask: number): void {
   if (isBitSet(flags, mask)) return;
-  throw badArgument(operation, 'flags', flags, `of ${flagNames(CompletionFlags, mask)}`);
+  throw invalid(operation, 'flags', flags, `of ${flagNames(CompletionFlags, mask)}`);
 }
 
 /** An argument of 32 bits: immediate data, a remote context. */
 export function checkU32(operation: string, name: string, value: unknown): void {
   if (isInteger(value, 0, MAX_U32)) return;
-  throw badArgument(operation, name, value, integerText(0, MAX_U32));
+  throw invalid(operation, name, value, integerText(0, MAX_U32));
 }
 
 /** An operand of an atomic. */
 export function checkOperand(operation: string, name: string, value: unknown): void {
-  if (!isU64(value)) checkU64(operation, positionOf(operation, name), name, value);
+  if (!isU64(value)) checkU64(operation, name, value);
 }

@@ -33,7 +33,7 @@ export function burst(
   queues: { beginBurst(): void; endBurst(): void },
   work: () => void,
 ): void {
-  if (typeof work !== 'function') throw invalid(operation, 1, 'work', work, 'a function');
+  if (typeof work !== 'function') throw invalid(operation, 'work', work, 'a function');
   queues.beginBurst();
   try {
     work();

@@ -12,7 +12,7 @@ export type RequestKind = 'send' | 'write' | 'read' | 'atomic';
 
 /** Description of a posting call. */
 export interface RequestSpec {
-  /** The call; post-checks.ts has the numbers of its arguments. */
+  /** The call; core/errors/call-arguments.ts has the numbers of its arguments. */
   readonly operation: string;
   readonly opcode: number;
   readonly kind: RequestKind;

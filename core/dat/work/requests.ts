@@ -2,6 +2,7 @@
  * The data path of an endpoint: posts requests. A post checks its parameters, writes words into a
  * ring and rings a doorbell; it allocates only for errors.
  */
+import { invalid } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
 import { CompletionFlags, flagNames } from '../common/constants.js';
 import { requireCapability } from '../common/unsupported.js';
@@ -14,15 +15,7 @@ import {
   RemoteSegment,
   type Segments,
 } from '../memory/segment.js';
-import {
-  badArgument,
-  checkCookie,
-  checkFlags,
-  checkOperand,
-  checkSegments,
-  checkU32,
-  positionOf,
-} from './post-checks.js';
+import { checkCookie, checkFlags, checkOperand, checkSegments, checkU32 } from './post-checks.js';
 import { countOf, makeRoom } from './posting.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 import type { EpRecord } from '../endpoint/endpoint-state.js';
@@ -64,8 +57,7 @@ export function postReadToRmr(
   const { operation } = RDMA_READ_TO_RMR;
   trace(record, RDMA_READ_TO_RMR, sink, cookie, remote, flags);
   record.assertLive(operation);
-  const position = positionOf(operation, 'segments');
-  const segment = record.init.pz.rmrContexts.resolve(operation, position, sink);
+  const segment = record.init.pz.rmrContexts.resolve(operation, sink);
   post(record, RDMA_READ_TO_RMR, segment, cookie, remote, flags, 0);
 }
 
@@ -88,11 +80,11 @@ export function postAtomic(
   const bytes = check(record, request, result, cookie, flags);
   if (bytes !== ATOMIC_BYTES) {
     const expected = `${ATOMIC_BYTES} bytes`;
-    throw badArgument(operation, 'segments', bytes, expected, 'the length of result');
+    throw invalid(operation, 'the length of result', bytes, expected, 'segments');
   }
   const target = remoteSegment(operation, remote);
   if ((target.addressLo & (ATOMIC_BYTES - 1)) !== 0) {
-    throw badArgument(operation, 'remote', target.address, 'a multiple of 8', 'remote.address');
+    throw invalid(operation, 'remote.address', target.address, 'a multiple of 8');
   }
   if (record.queues.sends.full) makeRequestRoom(record, operation);
   operands[0] = compareAdd;
@@ -178,7 +170,7 @@ function checkCapability({ core }: EpRecord, { operation, capability }: RequestS
 /** The parsed remote address; parses one that is not yet. */
 function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment {
   if (remote instanceof RemoteSegment) return remote;
-  checkRemote(operation, positionOf(operation, 'remote'), remote);
+  checkRemote(operation, remote);
   return new RemoteSegment(remote);
 }
 

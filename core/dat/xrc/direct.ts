@@ -50,7 +50,7 @@ export function checkAttachOptions(
   device: Device,
   attributes: EpAttributes,
 ): CheckedAttachOptions {
-  const gid = checkAddressed(operation, 2, options, ATTACH_OPTIONS);
+  const gid = checkAddressed(operation, options, ATTACH_OPTIONS);
   const { targetQpn, sendPsn } = options;
   const { pathMtuBytes = attributes.transport.pathMtuBytes ?? device.attributes.activeMtuBytes } =
     options;

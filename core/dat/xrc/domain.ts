@@ -3,6 +3,7 @@
  * receivers of all of them. The XRC module decides how long target QPs live. This is one adapter's
  * hold on the domain, and its events come on the adapter's asynchronous EVD.
  */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import {
   checkInteger,
   checkOneOf,
@@ -122,13 +123,13 @@ export class XrcDomain extends Handle {
   accept(cr: Cr, options: XrcAcceptOptions = {}): number {
     const operation = begin(this, 'xrc.accept', { cr: cr?.id });
     checkHandle(operation, Cr, 'CR', cr, this.core);
-    checkOptions(operation, 2, options, ['owner', 'privateData', 'attributes']);
-    const privateData = checkPrivateData(operation, 4, options.privateData, CmPrivateData.REP);
+    checkOptions(operation, options, ['owner', 'privateData', 'attributes']);
+    const privateData = checkPrivateData(operation, options.privateData, CmPrivateData.REP);
     const device = this.core.context.device.attributes;
     const attributes = epAttributes(operation, options.attributes ?? {}, device);
     if (cr.transport !== 'xrc') {
       throw new DatError('DAT_INVALID_PARAMETER', {
-        subtype: 'DAT_INVALID_ARG1',
+        subtype: argumentSubtype(operation, 'cr'),
         operation,
         message: `connection request ${cr.id} is of a plain endpoint`,
         hint: 'accept it with an endpoint: cr.accept(ep)',
@@ -176,8 +177,8 @@ export class XrcDomain extends Handle {
    */
   createTarget(attributes: XrcTargetAttributes, options: XrcTargetOptions = {}): number {
     const operation = begin(this, 'xrc.createTarget');
-    checkAttributes(operation, 1, attributes);
-    checkOptions(operation, 2, options, ['owner']);
+    checkAttributes(operation, attributes);
+    checkOptions(operation, options, ['owner']);
     const owner = checkedOwner(operation, options);
     // An event cannot come before the number: events run in the pump.
     const qpn: number = spiCall({ operation, value: attributes }, () =>
@@ -212,7 +213,7 @@ export class XrcDomain extends Handle {
   modifyTarget(qpn: number, attributes: QueuePairAttributes): void {
     const operation = 'xrc.modifyTarget';
     this.onTarget(operation, qpn, () => {
-      checkAttributes(operation, 2, attributes);
+      checkAttributes(operation, attributes);
       this.hold.modify(qpn, attributes);
     });
   }
@@ -247,7 +248,7 @@ export class XrcDomain extends Handle {
   /** A call on a target by its number. */
   private onTarget<T>(call: string, qpn: number, run: () => T): T {
     const operation = begin(this, call, { qpn });
-    checkInteger(operation, 1, 'qpn', qpn, 0, MAX_SRQN);
+    checkInteger(operation, 'qpn', qpn, 0, MAX_SRQN);
     return spiCall({ operation, value: qpn }, run);
   }
 
@@ -284,12 +285,12 @@ const CONNECTION_EVENTS: Readonly<Record<CmEvent['type'], XrcTargetEventName | u
 };
 
 /** Checks that the attributes are an object. The XRC module checks the rest: it has the table. */
-function checkAttributes(operation: string, position: number, attributes: unknown): void {
-  checkValue(operation, position, 'attributes', attributes, OBJECT);
+function checkAttributes(operation: string, attributes: unknown): void {
+  checkValue(operation, 'attributes', attributes, OBJECT);
 }
 
 function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOptions): XrcTargetOwner {
-  checkOneOf(operation, 2, 'owner', owner, ['consumer', 'domain']);
+  checkOneOf(operation, 'owner', owner, ['consumer', 'domain']);
   return owner;
 }
 
@@ -297,7 +298,7 @@ function checkedOwner(operation: string, { owner = 'consumer' }: XrcTargetOption
 function createXrcSrq(domain: XrcDomain, options: XrcSrqOptions): XrcSrq {
   const operation = 'xrc.createSrq';
   const { core, hold } = domain;
-  checkOptions(operation, 1, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'recvEvd']);
+  checkOptions(operation, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'recvEvd']);
   checkHandle(operation, Pz, 'PZ', options.pz, core);
   const { pz, recvEvd } = options;
   core.checkEvdOption(operation, 'recv', recvEvd);

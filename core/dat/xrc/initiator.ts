@@ -52,7 +52,7 @@ export class XrcInitiator extends Ep {
    */
   toSrq(srqn: number): this {
     this.record.assertLive('initiator.toSrq');
-    checkInteger('initiator.toSrq', 1, 'srqn', srqn, 1, MAX_SRQN);
+    checkInteger('initiator.toSrq', 'srqn', srqn, 1, MAX_SRQN);
     this.record.queues.srqn = srqn;
     return this;
   }
@@ -92,7 +92,7 @@ export function createInitiator(
   options: XrcInitiatorOptions,
 ): XrcInitiator {
   const operation = 'xrc.createInitiator';
-  checkOptions(operation, 1, options, ['pz', 'requestEvd', 'connectEvd', 'attributes']);
+  checkOptions(operation, options, ['pz', 'requestEvd', 'connectEvd', 'attributes']);
   const { requestEvd } = options;
   // It never receives, so the EVD of its requests serves as both.
   const given = { ...options, ...(requestEvd && { recvEvd: requestEvd }) };

@@ -1,4 +1,5 @@
 /** Opens XRC domains. */
+import { argumentSubtype } from '../../errors/call-arguments.js';
 import { toDatError } from '../../errors/index.js';
 import type { XrcDomain as XrcHold, XrcOpenMode } from '../../spi/index.js';
 import { checkFields } from '../../errors/guards.js';
@@ -24,7 +25,7 @@ export async function openXrcDomain(
   options: XrcDomainOptions = {},
 ): Promise<XrcDomain> {
   const operation = core.begin('ia.openXrcDomain', { key: options?.key, mode: options?.mode });
-  checkFields(operation, 1, options, DOMAIN_OPTIONS);
+  checkFields(operation, options, DOMAIN_OPTIONS);
   const { key, mode = 'create' } = options;
   const { xrc, device } = core.context;
   if (xrc === undefined) throw notSupported(operation, `device ${device.name} has no XRC`);
@@ -47,4 +48,4 @@ const DOMAIN_OPTIONS = {
   key: optional(TEXT),
   mode: optional(oneOf<XrcOpenMode>(['create', 'exclusive', 'existing'])),
 };
-const NO_DOMAIN = ['DAT_INVALID_PARAMETER', 'DAT_INVALID_ARG1'] as const;
+const NO_DOMAIN = ['DAT_INVALID_PARAMETER', argumentSubtype('ia.openXrcDomain', 'key')] as const;

@@ -57,7 +57,7 @@ function cnoTimeout(timeoutMs: number): DatError {
 
 /** @throws DatError DAT_INVALID_PARAMETER unless null or a function */
 function checkAgent(operation: string, agent: unknown): void {
-  checkValue(operation, 2, 'agent', agent, AGENT);
+  checkValue(operation, 'agent', agent, AGENT);
 }
 
 const AGENT = kindOf(
@@ -180,7 +180,7 @@ export class Cno implements EventSource<Evd | undefined>, AsyncIterable<Evd | un
   wait(options: CnoWaitOptions = {}): Promise<Evd | undefined> {
     return new Promise((resolve, reject) => {
       const operation = 'cno.wait';
-      checkOptions(operation, 2, options, ['timeoutMs', 'signal']);
+      checkOptions(operation, options, ['timeoutMs', 'signal']);
       const { timeoutMs, signal } = options;
       this.trace(operation, { timeoutMs });
       this.checkOpen(operation);

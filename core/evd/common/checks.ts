@@ -40,7 +40,7 @@ export function checkThreshold(
   qlen: number,
   configuration: EvdConfiguration,
 ): void {
-  checkInteger('evd.wait', 3, 'threshold', threshold, 1, qlen);
+  checkInteger('evd.wait', 'threshold', threshold, 1, qlen);
   const row = EVD_CONFIGURATIONS[configuration];
   if (threshold === 1 || row.threshold) return;
   throw new DatError('DAT_INVALID_STATE', {
@@ -53,12 +53,12 @@ export function checkThreshold(
 
 /** @throws DatError DAT_INVALID_PARAMETER unless undefined, Infinity or a number >= 0 */
 export function checkTimeout(operation: string, timeoutMs: unknown): void {
-  checkValue(operation, 2, 'timeoutMs', timeoutMs, TIMEOUT);
+  checkValue(operation, 'timeoutMs', timeoutMs, TIMEOUT);
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER unless undefined or an AbortSignal */
 export function checkSignal(operation: string, signal: unknown): void {
-  checkValue(operation, 2, 'signal', signal, OPTIONAL_SIGNAL);
+  checkValue(operation, 'signal', signal, OPTIONAL_SIGNAL);
 }
 
 const TIMEOUT = optional(numberFrom(0, Infinity));

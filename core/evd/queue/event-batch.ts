@@ -40,7 +40,7 @@ export class EventBatch {
    * @throws DatError DAT_INVALID_PARAMETER for another capacity
    */
   constructor(readonly capacity: number) {
-    checkInteger('EventBatch', 1, 'capacity', capacity, 1, MAX_CAPACITY);
+    checkInteger('EventBatch', 'capacity', capacity, 1, MAX_CAPACITY);
     this.numbers = new Uint32Array(capacity);
     this.cookies = new Float64Array(capacity);
     this.statuses = new Uint8Array(capacity);
