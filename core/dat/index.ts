@@ -35,7 +35,7 @@ export {
   type Legality,
 } from './endpoint/states.js';
 export { UdEp } from './datagram/endpoint.js';
-export { type UdEpState } from './datagram/types.js';
+export { type UdEpState } from './datagram/endpoint.js';
 export { type UdAddress, UdAddressHandle } from './datagram/address.js';
 export { type UdEpAttributes } from './datagram/attributes.js';
 export { type ResolveOptions } from './datagram/resolve.js';
@@ -48,11 +48,11 @@ export {
 export { DatHandle, type HandleType, HandleTypeNumber } from './common/handle.js';
 export { Ia } from './ia/ia.js';
 export { type EndpointOptions } from './endpoint/endpoint-maker.js';
-export { type UdEndpointOptions } from './datagram/create-endpoint.js';
-export { type XrcDomainOptions } from './xrc/open-domain.js';
+export { type UdEndpointOptions } from './datagram/endpoint.js';
+export { type XrcDomainOptions } from './xrc/domain.js';
 export { type IaAttributes, type IaQuery } from './ia/attributes.js';
 export { type EvdStream, type ProviderAttributes } from './ia/provider-attributes.js';
-export { type IaCounterValues } from './common/ia-counters.js';
+export { type IaCounterValues } from './common/adapter-state.js';
 export { type LmrMemory } from './memory/create-lmr.js';
 export { type MemTypeHint } from './memory/memory-hints.js';
 export { Lmr, type LmrParameters } from './memory/lmr.js';

@@ -9,7 +9,7 @@ import { type ArmController, Want } from './queue/arm-controller.js';
 import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './common/evd-states.js';
 import type { EventSink } from './queue/event-sink.js';
 import type { EventStore } from './queue/event-store.js';
-import { Notice } from './queue/notify-level.js';
+import { Notice } from './queue/completion-cursor.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
 import type { EvdRecord } from './evd-record.js';

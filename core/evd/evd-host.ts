@@ -1,7 +1,15 @@
 /** The part of the interface adapter that an EVD needs. */
-import type { Device, DeviceAttributes, PollingMode } from '../spi/index.js';
+import type {
+  Clock,
+  Device,
+  DeviceAttributes,
+  Logger,
+  PollingMode,
+  ProcessHold,
+  Scheduler,
+  Timers,
+} from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
-import type { CnoHost } from './cno/host.js';
 import type { CompletionOwners } from './queue/completion-owner.js';
 import type { AsyncErrorEvent } from './events/event.js';
 import type { NotifyHandler, Upcall, UpcallHandler } from './upcall/upcall.js';
@@ -75,4 +83,21 @@ export interface WaitResult<E> {
   readonly event: E;
   /** Events queued behind it. */
   readonly nmore: number;
+}
+
+// The part of the interface adapter that a CNO needs.
+
+export interface CnoHost {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly scheduler: Scheduler;
+  readonly processHold: ProcessHold;
+  readonly logger: Logger;
+  /**
+   * Reports an error of the consumer's own code (`event.cause`) on the IA's asynchronous EVD; as an
+   * unhandled error when nothing listens there.
+   */
+  reportFailure(event: AsyncErrorEvent): void;
+  /** A CNO of this host has been freed: drops the reference to it. */
+  onCnoFreed(cno: object): void;
 }

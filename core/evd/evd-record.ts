@@ -4,7 +4,7 @@
  * class (evd.ts) work on it.
  */
 import { DatError, spiCall } from '../errors/index.js';
-import { changeHold, HOLD, hasRef } from '../spi/time/hold.js';
+import { changeHold, hasRef, HOLD } from '../spi/time/hold.js';
 import { AsyncEventType, type CompletionQueue, nameOf, type PollingMode } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { traceCall } from './common/api-trace.js';
@@ -13,7 +13,6 @@ import { Counters } from './common/counters.js';
 import { COMPLETION_STREAMS, EvdFlags } from './common/evd-states.js';
 import { unhandled } from './common/unhandled.js';
 import { Dispatcher } from './dispatcher.js';
-import { ErrorSources } from './error-sources.js';
 import { checkQlen, checkStreams, invalidHandle } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
 import { evdError, type EvdErrorDetails, type EvdErrorKind } from './evd-errors.js';
@@ -21,13 +20,14 @@ import type { EvdHost, EvdOptions } from './evd-host.js';
 import type { DatEvent } from './events/event.js';
 import { ArmController } from './queue/arm-controller.js';
 import { EventStore } from './queue/event-store.js';
-import type { Notice } from './queue/notify-level.js';
+import type { Notice } from './queue/completion-cursor.js';
 import { TracedEventStore } from './queue/traced-store.js';
 import type { Waiting } from './queue/waiter.js';
 import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
 import { UpcallRunner } from './upcall/runner.js';
 import type { NotifyHandler, UpcallHandler } from './upcall/upcall.js';
 import type { Evd } from './evd.js';
+import type { EvdFeed } from './evd-feed.js';
 
 /** Is told of lost completions. */
 export interface OverrunListener {
@@ -281,5 +281,50 @@ export class EvdRecord {
       value: pending,
       hint: 'dequeue them and ask again',
     });
+  }
+}
+
+// The other EVDs of the same endpoints. A consumer waiting here may be waiting for a failed
+// completion there.
+
+/** Sources that an unsuccessful poll looks at, out of all of them. */
+const SOURCES_A_POLL = 16;
+
+export class ErrorSources {
+  /** Number of endpoints that have named each source. */
+  private readonly counts = new Map<EvdFeed, number>();
+  /** Where the next poll continues. */
+  private round: Iterator<EvdFeed, undefined> = this.counts.keys();
+  private vigilant = false;
+
+  add(source: EvdFeed): void {
+    const count = this.counts.get(source) ?? 0;
+    this.counts.set(source, count + 1);
+    if (count === 0 && this.vigilant) source.watched(1);
+  }
+
+  remove(source: EvdFeed): void {
+    const left = (this.counts.get(source) ?? 1) - 1;
+    if (left > 0) this.counts.set(source, left);
+    else if (this.counts.delete(source) && this.vigilant) source.watched(-1);
+  }
+
+  /** Starts or stops watching for failures. */
+  watch(vigilant: boolean): void {
+    if (vigilant === this.vigilant) return;
+    this.vigilant = vigilant;
+    for (const source of this.counts.keys()) source.watched(vigilant ? 1 : -1);
+  }
+
+  /** Takes in failures after an unsuccessful poll. Each poll looks at the next few sources. */
+  look(): void {
+    for (let left = Math.min(SOURCES_A_POLL, this.counts.size); left > 0; left--) {
+      let { value } = this.round.next();
+      if (value === undefined) {
+        this.round = this.counts.keys();
+        ({ value } = this.round.next());
+      }
+      value?.scan();
+    }
   }
 }

@@ -9,7 +9,7 @@ import {
   type Layer,
   type TeardownStep,
 } from '../di/index.js';
-import type { DeviceLease, DeviceRelease } from '../dat/common/adapter-services.js';
+import type { DeviceLease, DeviceRelease } from '../dat/common/adapter-state.js';
 import { DatError, toDatError } from '../errors/index.js';
 import { isSpiError } from '../spi/errors/consumer-errors.js';
 import {

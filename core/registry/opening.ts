@@ -1,5 +1,5 @@
 /** Opens an interface adapter of a provider (dat_ia_open): options, modules, device. */
-import type { DeviceLease } from '../dat/common/adapter-services.js';
+import type { DeviceLease } from '../dat/common/adapter-state.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
 import { FUNCTION, integer, OBJECT, optional } from '../spi/checks/index.js';
 import {

@@ -6,6 +6,7 @@ import {
   type AsyncErrorEvent,
   type Cno,
   CompletionOwners,
+  Counters,
   DatEventNumber,
   Evd,
   EvdFlags,
@@ -14,12 +15,12 @@ import {
 } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { FlightLog, Slab } from '../../spi/internal/index.js';
-import type { IaContext } from './adapter-services.js';
 import { nextHandleId } from './handle.js';
 import { checkEvd, type EvdUse } from './private-evd.js';
 import type { TraceFields } from './trace.js';
-import { IaCounters } from './ia-counters.js';
 import type { Ia } from '../ia/ia.js';
+import type { DeviceServices, TeardownStep } from '../../di/index.js';
+import type { AsyncEventType, MadModule } from '../../spi/index.js';
 
 /** An object that is ended with its adapter at the latest. */
 export interface IaChild {
@@ -150,4 +151,79 @@ export class IaCore {
   takeInCompletions(): void {
     for (const evd of [...this.evds]) evd.feed.scan();
   }
+}
+
+// Counters of an interface adapter: those of DAT_IA_COUNTERS that have an event here.
+
+/** Objects whose creation and freeing are counted. */
+const KINDS = ['pz', 'lmr', 'rmr', 'srq', 'evd', 'cno', 'ep', 'psp', 'rsp', 'csp'] as const;
+type Kind = (typeof KINDS)[number];
+
+const OTHERS = [
+  /** Connection requests, and how they were answered. */
+  'cr',
+  'crAccepted',
+  'crRejected',
+  /** Memory that the adapter has allocated: calls, and bytes. */
+  'memoryAllocate',
+  'memoryAllocateData',
+  /** Events on the asynchronous EVD; of these, broken endpoints and overflows. */
+  'asyncError',
+  'asyncEpBroken',
+  'asyncEvdOverflow',
+] as const;
+
+type CounterName = `${Kind}Create` | `${Kind}Free` | (typeof OTHERS)[number];
+/** Counts, exact up to 2^53. Those named Data are bytes. */
+export type IaCounterValues = Readonly<Record<CounterName, number>>;
+
+const NAMES: readonly CounterName[] = [
+  ...KINDS.flatMap((kind): CounterName[] => [`${kind}Create`, `${kind}Free`]),
+  ...OTHERS,
+];
+
+export class IaCounters extends Counters<CounterName> {
+  constructor() {
+    super(NAMES);
+  }
+
+  /** Counts an object of that kind (DAT_HANDLE_TYPE in any case), created or freed. */
+  object(handleType: string, what: 'Create' | 'Free'): void {
+    const kind = KINDS.find((known) => known === handleType.toLowerCase());
+    if (kind !== undefined) this.count(`${kind}${what}`);
+  }
+
+  /** Counts allocated memory. */
+  allocated(lengthBytes: number): void {
+    this.count('memoryAllocate');
+    this.bump(NAMES.indexOf('memoryAllocateData'), lengthBytes);
+  }
+}
+
+// Services that the objects of an interface adapter share, and its hold on the device.
+
+export interface IaContext extends DeviceServices {
+  /**
+   * Writes the one line of a traced call; absent unless debug was enabled when the IA was opened.
+   */
+  readonly trace: ((call: string, fields: TraceFields) => void) | undefined;
+}
+
+/** An open device, held by one interface adapter. */
+export interface DeviceLease {
+  /** Receives events of the device and its port; every interface adapter on it gets them. */
+  onEvent(listener: (event: AsyncEventType) => void): void;
+  /** The device's MAD module, if it has one. */
+  mad(): MadModule | undefined;
+  /**
+   * Gives the device back, once. The last holder gets the teardown steps: the modules before the
+   * queue pairs, the device last; call `done` when they have run.
+   */
+  release(): DeviceRelease;
+}
+
+export interface DeviceRelease {
+  readonly modules: readonly TeardownStep[];
+  readonly device: readonly TeardownStep[];
+  done(): void;
 }

@@ -1,5 +1,6 @@
 /** Enumerations of DAT, with the numbers of dat.h and udat.h. */
 import { show } from '../../spi/checks/index.js';
+import { Access } from '../../spi/index.js';
 
 /** Completion flags: a bit set, on a posted request and as an endpoint attribute. */
 export const CompletionFlags = {
@@ -81,4 +82,28 @@ export function flagNames(table: Readonly<Record<string, number>>, value: unknow
   });
   if (names.length > 0) return names.join('|');
   return Object.keys(table).find((name) => table[name] === value) ?? String(value);
+}
+
+// DAT memory privileges, and the SPI access rights for them.
+
+/** Every privilege bit there is. */
+export const PRIVILEGE_MASK = MemPrivileges.ALL | MemPrivileges.REMOTE_ATOMIC;
+
+/** Privileges that give peers access. */
+export const REMOTE_PRIVILEGES =
+  MemPrivileges.REMOTE_READ | MemPrivileges.REMOTE_WRITE | MemPrivileges.REMOTE_ATOMIC;
+
+const TO_ACCESS: readonly (readonly [number, number])[] = [
+  [MemPrivileges.LOCAL_WRITE, Access.LOCAL_WRITE],
+  [MemPrivileges.REMOTE_READ, Access.REMOTE_READ],
+  // IBTA 11.2.8.2: remote write and remote atomic require local write.
+  [MemPrivileges.REMOTE_WRITE, Access.REMOTE_WRITE | Access.LOCAL_WRITE],
+  [MemPrivileges.REMOTE_ATOMIC, Access.REMOTE_ATOMIC | Access.LOCAL_WRITE],
+];
+
+/** Verbs implies local read with any registration; core checks it when requests are posted. */
+export function accessOf(privileges: number): number {
+  let access = 0;
+  for (const [privilege, bits] of TO_ACCESS) if (privileges & privilege) access |= bits;
+  return access;
 }

@@ -1,7 +1,6 @@
 /** The base of all DAT objects: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
-import type { IaContext } from './adapter-services.js';
-import type { IaCore } from './adapter-state.js';
+import type { IaContext, IaCore } from './adapter-state.js';
 import { mustBe } from '../../spi/checks/index.js';
 import type { TraceFields } from './trace.js';
 

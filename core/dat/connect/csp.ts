@@ -5,10 +5,12 @@
 import type { Evd } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { type CmRequest, type Gid, gidEquals, ipFromGid, isIpv4Gid } from '../../spi/index.js';
-import { type CommonAddress, checkCommonAddress } from '../endpoint/connect-options.js';
+import { checkCommonAddress, type CommonAddress } from '../endpoint/connect-options.js';
 import type { IaCore } from '../common/adapter-state.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 import type { Ia } from '../ia/ia.js';
+import { checkOptions } from '../../errors/guards.js';
+import { listen } from './listen.js';
 
 /** DAT_COMM: the socket that a common service point corresponds to. */
 export interface Comm {
@@ -117,4 +119,18 @@ function checkComm(operation: string, given: unknown, comm: Comm): void {
 /** 0.0.0.0 or ::. */
 function isWildcard(gid: Gid): boolean {
   return gid.every((byte, i) => byte === 0 || (isIpv4Gid(gid) && i < 12));
+}
+
+export function createCsp(core: IaCore, options: CspOptions): Csp {
+  const operation = core.begin('ia.createCsp', { address: options?.address });
+  checkOptions(operation, options, ['address', 'comm', 'evd']);
+  const { gids } = core.context.device;
+  const { remoteGid, service, comm } = checkCspAddress(operation, options, gids);
+  core.checkEvdOption(operation, 'cr', options.evd);
+  return listen(
+    core,
+    service,
+    options.evd,
+    (init) => new Csp(core, operation, init, remoteGid, comm),
+  );
 }

@@ -3,6 +3,7 @@ import { type Evd, EvdFlags } from '../../evd/index.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { Service } from '../endpoint/connect-options.js';
 import type { ServicePoint, ServicePointInit } from './service-point.js';
+import type { CmModule } from '../../spi/index.js';
 
 const REQUESTS_QLEN = 64;
 
@@ -20,4 +21,16 @@ export function listen<T extends ServicePoint>(
     if (isPrivate) core.freePrivateEvd(evd);
     throw error;
   }
+}
+
+// The listeners of all adapters of a device, which share its CM. Used to hand a request from one
+// service point to another.
+
+const byModule = new WeakMap<CmModule, Map<Service, ServicePoint>>();
+
+/** By connection qualifier, or service id. */
+export function listenersOf(cm: CmModule): Map<Service, ServicePoint> {
+  const listeners = byModule.get(cm) ?? new Map<Service, ServicePoint>();
+  byModule.set(cm, listeners);
+  return listeners;
 }

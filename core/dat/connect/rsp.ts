@@ -1,10 +1,13 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is reserved for it. */
 import type { Evd } from '../../evd/index.js';
-import type { Ep } from '../endpoint/ep.js';
+import { Ep } from '../endpoint/ep.js';
 import type { IaCore } from '../common/adapter-state.js';
-import type { ServiceOptions } from '../endpoint/connect-options.js';
+import { checkService, type ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 import type { Ia } from '../ia/ia.js';
+import { checkOptions } from '../../errors/guards.js';
+import { checkHandle } from '../common/handle.js';
+import { listen } from './listen.js';
 
 /** Options of `ia.createRsp`. */
 export type RspOptions = ServiceOptions & {
@@ -76,5 +79,27 @@ export class Rsp extends ServicePoint {
   protected override stop(trigger: 'free' | 'one-shot', by: string): void {
     if (trigger === 'free') this.ep.record.connection.hold('unreserve');
     super.stop(trigger, by);
+  }
+}
+
+export function createRsp(core: IaCore, options: RspOptions): Rsp {
+  const operation = core.begin('ia.createRsp', {
+    connQual: options?.connQual,
+    serviceId: options?.serviceId,
+    ep: options?.ep,
+  });
+  checkOptions(operation, options, ['connQual', 'serviceId', 'ep', 'evd']);
+  const service = checkService(operation, options);
+  const { ep, evd } = options;
+  checkHandle(operation, Ep, 'EP', ep, core);
+  core.checkEvdOption(operation, 'cr', evd);
+  const { record } = ep;
+  record.checkLegal(operation, 'reserve');
+  record.connection.hold('reserve');
+  try {
+    return listen(core, service, evd, (init) => new Rsp(core, operation, init, ep));
+  } catch (error) {
+    record.connection.hold('unreserve');
+    throw error;
   }
 }

@@ -26,7 +26,7 @@ import {
   nextHandleId,
 } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
-import { listenersOf } from './listening.js';
+import { listenersOf } from './listen.js';
 import { checkPrivate, keepProcessFor, streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
 import type { Ia } from '../ia/ia.js';

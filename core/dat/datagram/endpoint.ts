@@ -5,7 +5,13 @@
  */
 import { BOOLEAN, hex, type Kinds, optional, showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
-import type { DatagramEvent, DatEvent, Evd, OverrunListener } from '../../evd/index.js';
+import {
+  type DatagramEvent,
+  type DatEvent,
+  type Evd,
+  EvdFlags,
+  type OverrunListener,
+} from '../../evd/index.js';
 import {
   type AsyncEventType,
   type Gid,
@@ -24,19 +30,17 @@ import {
   type UdAddress,
   UdAddressHandle,
 } from './address.js';
-import type { UdEpAttributes } from './attributes.js';
-import type { UdEpInit, UdEpState } from './types.js';
+import { type UdEpAttributes, udEpAttributes } from './attributes.js';
 import { UdQueues } from './queues.js';
-import { checkResolveOptions, type ResolveOptions, Resolutions } from './resolve.js';
+import { checkResolveOptions, Resolutions, type ResolveOptions } from './resolve.js';
 import { type ServeOptions, UdService } from './service.js';
-import { checkFields, invalid } from '../../errors/guards.js';
-import { begin, Handle } from '../common/handle.js';
+import { checkFields, checkOptions, invalid } from '../../errors/guards.js';
+import { begin, checkHandle, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
 import { OUT_OF, requireCapability } from '../common/unsupported.js';
-import { checkCookie, checkFlags, checkSegments, checkU32 } from '../work/post-checks.js';
-import { makeRoom } from '../work/posting.js';
+import { checkCookie, checkFlags, checkSegments, checkU32, makeRoom } from '../work/post-checks.js';
 import { streamOf } from '../common/private-evd.js';
-import type { Pz } from '../memory/pz.js';
+import { Pz } from '../memory/pz.js';
 import { LmrSegment, type Segments } from '../memory/segment.js';
 import { Symbolic } from '../common/trace.js';
 import type { Ia } from '../ia/ia.js';
@@ -438,4 +442,55 @@ export class UdEp extends Handle {
   private dtoEvds(): Evd[] {
     return [...new Set([this.init.recvEvd, this.init.requestEvd])];
   }
+}
+
+// Plain data about endpoints for datagrams.
+
+/** @internal parts of an endpoint for datagrams */
+export interface UdEpInit {
+  readonly pz: Pz;
+  readonly recvEvd: Evd;
+  readonly requestEvd: Evd;
+  readonly privateEvds: readonly Evd[];
+  readonly attributes: UdEpAttributes;
+}
+
+/** READY, or ERROR after a failure of the queue pair: everything flushes until `ep.reset()`. */
+export type UdEpState = 'READY' | 'ERROR';
+
+// Creates endpoints for datagrams.
+
+/** Options of `ia.createUdEndpoint`. */
+export interface UdEndpointOptions {
+  readonly pz: Pz;
+  /** Takes completions of receives; without one, see `UdEp.completions$`. */
+  readonly recvEvd?: Evd;
+  /** Takes completions of sends; may be the same. */
+  readonly requestEvd?: Evd;
+  readonly attributes?: Partial<UdEpAttributes>;
+}
+
+const OPERATION = 'ia.createUdEndpoint';
+
+export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp {
+  core.begin(OPERATION);
+  checkOptions(OPERATION, options, ['pz', 'recvEvd', 'requestEvd', 'attributes']);
+  checkHandle(OPERATION, Pz, 'PZ', options.pz, core);
+  const { pz, recvEvd, requestEvd } = options;
+  core.checkEvdOption(OPERATION, 'recv', recvEvd);
+  core.checkEvdOption(OPERATION, 'request', requestEvd);
+  const { device } = core.context;
+  requireCapability(OPERATION, device, 'ud', 'unreliable datagrams');
+  const attributes = udEpAttributes(OPERATION, options.attributes ?? {}, device.attributes);
+  const dtos = attributes.maxRecvDtos + attributes.maxRequestDtos;
+  const own = recvEvd && requestEvd ? undefined : core.newEvd(dtos, EvdFlags.DTO);
+  const init: UdEpInit = {
+    pz,
+    recvEvd: recvEvd ?? (own as Evd),
+    requestEvd: requestEvd ?? (own as Evd),
+    privateEvds: own === undefined ? [] : [own],
+    attributes,
+  };
+  // If creation fails, the constructor has freed the private event dispatcher.
+  return core.adopt(new UdEp(core, init));
 }

@@ -5,14 +5,14 @@ import { type CmRequest, ipFromGid } from '../../spi/index.js';
 import type { CloseFlag } from '../common/constants.js';
 import { checkOneOf } from '../../errors/guards.js';
 import { Symbolic, type TraceFields } from '../common/trace.js';
-import { EP_ACCESS } from '../work/queue-pair.js';
+import { EP_ACCESS } from '../work/queues.js';
 import {
   checkDupOptions,
   type CheckedConnectOptions,
   type DupConnectOptions,
   serviceIdFor,
 } from './connect-options.js';
-import { isRequestGone } from './outcomes.js';
+import { isRequestGone } from './states.js';
 import type { EpRecord } from './endpoint-state.js';
 
 /** Begins a call that connects. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */

@@ -12,13 +12,15 @@ import { changeHold, hasRef, HOLD } from '../../spi/time/hold.js';
 import { type BreakReason, breakReason } from '../work/break-causes.js';
 import type { ConnectTarget, Service } from './connect-options.js';
 import type { EpRecord } from './endpoint-state.js';
-import { type ConnectionEventName, detailOf, refusalOf } from './outcomes.js';
 import {
+  type ConnectionEventName,
+  detailOf,
   EP_TRANSITIONS,
   type EpInitialState,
   EpState,
   type EpStateName,
   type EpTrigger,
+  refusalOf,
 } from './states.js';
 
 // The transitions of an endpoint, as rows of the adapter's flight log, and in words.

@@ -1,8 +1,7 @@
 /** Creates endpoints. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
 import { Ep } from './ep.js';
-import { type EpAttributeOptions, epAttributes } from './attributes.js';
-import { checkCompletionModel } from './completion-flags.js';
+import { checkCompletionModel, type EpAttributeOptions, epAttributes } from './attributes.js';
 import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
 import { checkOptions } from '../../errors/guards.js';

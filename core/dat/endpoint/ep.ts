@@ -14,10 +14,9 @@ import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
 import type { Srq } from '../srq/srq.js';
-import { burst } from '../work/posting.js';
-import { postReceive } from '../work/receives.js';
+import { burst } from '../work/post-checks.js';
+import { NOWHERE, postAtomic, postReadToRmr, postReceive, postRequest } from '../work/requests.js';
 import * as requests from '../work/request-specs.js';
-import { NOWHERE, postAtomic, postReadToRmr, postRequest } from '../work/requests.js';
 import type { EpAttributes } from './attributes.js';
 import { breakReason } from '../work/break-causes.js';
 import {
@@ -30,9 +29,18 @@ import {
 } from './connect-options.js';
 import { beginConnect, connect, connectLike, disconnect } from './connecting.js';
 import type { EpCounterValues } from '../work/counters.js';
-import { destroy, keepProcess, modify, reset } from './lifecycle.js';
+import {
+  destroy,
+  epFacts,
+  getStatus,
+  keepProcess,
+  modify,
+  query,
+  recvQuery,
+  reset,
+  setWatermark,
+} from './lifecycle.js';
 import type { ModifyOptions } from './modify.js';
-import { epFacts, getStatus, query, recvQuery, setWatermark } from './queries.js';
 import { EpRecord } from './endpoint-state.js';
 import type { EpStateName } from './states.js';
 import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';

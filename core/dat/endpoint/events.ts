@@ -13,13 +13,11 @@ import { epBrokenEvent, lossReason } from '../common/async-events.js';
 import { streamOf } from '../common/private-evd.js';
 import { ownRequests } from '../work/attributes.js';
 import { breakReason } from '../work/break-causes.js';
-import type { EpQueues } from '../work/queues.js';
+import type { EpLeftovers, EpQueues } from '../work/queues.js';
 import type { EpRecord } from './endpoint-state.js';
-import type { EpLeftovers } from '../work/retired-completions.js';
 import type { ConnectionEventDetails } from './connection.js';
-import { configurationOf } from './completion-flags.js';
-import type { ConnectionEventName } from './outcomes.js';
-import type { EpStateName } from './states.js';
+import { configurationOf } from './attributes.js';
+import type { ConnectionEventName, EpStateName } from './states.js';
 import type { EpInit } from './types.js';
 
 /**

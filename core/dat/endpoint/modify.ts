@@ -7,8 +7,12 @@ import { checkHandle } from '../common/handle.js';
 import type { EvdUse } from '../common/private-evd.js';
 import { Pz } from '../memory/pz.js';
 import type { EpQueues } from '../work/queues.js';
-import { type EpAttributeOptions, epAttributes, type EpAttributes } from './attributes.js';
-import { checkCompletionModel } from './completion-flags.js';
+import {
+  checkCompletionModel,
+  type EpAttributeOptions,
+  epAttributes,
+  type EpAttributes,
+} from './attributes.js';
 import type { EpRecord } from './endpoint-state.js';
 import type { EpCall } from './states.js';
 import type { EpInit } from './types.js';

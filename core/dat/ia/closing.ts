@@ -2,8 +2,7 @@
 import { tearDown, type TeardownStep } from '../../di/index.js';
 import { DatError } from '../../errors/index.js';
 import type { Cno, Evd, Upcall } from '../../evd/index.js';
-import type { DeviceLease, DeviceRelease } from '../common/adapter-services.js';
-import type { IaChild, IaCore } from '../common/adapter-state.js';
+import type { DeviceLease, DeviceRelease, IaChild, IaCore } from '../common/adapter-state.js';
 import type { CloseFlag } from '../common/constants.js';
 import { ServicePoint } from '../connect/service-point.js';
 import { UdEp } from '../datagram/endpoint.js';

@@ -15,25 +15,34 @@ import { AsyncEventType } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
 import { reportDeviceEvent } from '../common/async-events.js';
 import type { CloseFlag } from '../common/constants.js';
-import type { DeviceLease, IaContext } from '../common/adapter-services.js';
+import {
+  type DeviceLease,
+  type IaChild,
+  type IaContext,
+  IaCore,
+  type IaCounterValues,
+} from '../common/adapter-state.js';
 import { checkOneOf, checkOptions, checkReset, checkValue } from '../../errors/guards.js';
 import { instanceOf, optional, showAs } from '../../spi/checks/index.js';
 import { Handle, nextHandleId } from '../common/handle.js';
 import { streamOf } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
-import { createCsp } from '../connect/create-csp.js';
-import { AnyConnQual, createPsp, createPspAny } from '../connect/create-psp.js';
-import { createRsp } from '../connect/create-rsp.js';
-import { Csp, type CspOptions } from '../connect/csp.js';
-import { Psp, type PspAnyOptions, type PspOptions } from '../connect/psp.js';
-import { Rsp, type RspOptions } from '../connect/rsp.js';
-import { createUdEndpoint, type UdEndpointOptions } from '../datagram/create-endpoint.js';
-import { UdEp } from '../datagram/endpoint.js';
+import { createCsp, Csp, type CspOptions } from '../connect/csp.js';
+import {
+  AnyConnQual,
+  createPsp,
+  createPspAny,
+  Psp,
+  type PspAnyOptions,
+  type PspOptions,
+} from '../connect/psp.js';
+import { createRsp, Rsp, type RspOptions } from '../connect/rsp.js';
+import { createUdEndpoint, type UdEndpointOptions, UdEp } from '../datagram/endpoint.js';
 import { EndpointMaker, type EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { Ep } from '../endpoint/ep.js';
 import { IaMad } from '../mad/calls.js';
 import { allocateLmr, createLmr, type LmrMemory, mapFileLmr } from '../memory/create-lmr.js';
-import { createRmr } from '../window/create-rmr.js';
+import { createRmr, Rmr } from '../window/rmr.js';
 import { Lmr } from '../memory/lmr.js';
 import type { AllocateOptions, CreateLmrOptions, MapFileOptions } from '../memory/lmr-options.js';
 import {
@@ -43,18 +52,13 @@ import {
   refuseKernelMemory,
 } from '../memory/memory-hints.js';
 import { createPz, Pz } from '../memory/pz.js';
-import { Rmr } from '../window/rmr.js';
 import { RmrContexts } from '../memory/rmr-contexts.js';
 import type { Segments } from '../memory/segment.js';
 import type { SrqOptions } from '../srq/attributes.js';
-import { createSrq } from '../srq/create-srq.js';
-import { Srq } from '../srq/srq.js';
-import type { XrcDomain } from '../xrc/domain.js';
-import { openXrcDomain, type XrcDomainOptions } from '../xrc/open-domain.js';
+import { createSrq, Srq } from '../srq/srq.js';
+import { openXrcDomain, type XrcDomain, type XrcDomainOptions } from '../xrc/domain.js';
 import { addressOf, iaAttributes, type IaQuery } from './attributes.js';
 import { IaClosing } from './closing.js';
-import { IaCore, type IaChild } from '../common/adapter-state.js';
-import type { IaCounterValues } from '../common/ia-counters.js';
 import { providerAttributes } from './provider-attributes.js';
 
 /** @internal parameters of an IA */

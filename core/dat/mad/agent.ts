@@ -16,7 +16,7 @@ import {
 import { Inbox, type Observable } from '../../stream/index.js';
 import { interruptedError } from '../../evd/queue/waiter.js';
 import { sourceIndex } from '../common/ip-address.js';
-import type { IaContext } from '../common/adapter-services.js';
+import type { IaContext } from '../common/adapter-state.js';
 import {
   checkMadRequest,
   checkMadRespond,

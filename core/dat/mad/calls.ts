@@ -1,6 +1,6 @@
 /** Management datagrams for applications: `ia.mad`. */
 import type { MadModule } from '../../spi/index.js';
-import type { IaContext } from '../common/adapter-services.js';
+import type { IaContext } from '../common/adapter-state.js';
 import { checkFields, checkInteger } from '../../errors/guards.js';
 import { BOOLEAN, FUNCTION, integer, LIST, optional, showAs } from '../../spi/checks/index.js';
 import { nextHandleId } from '../common/handle.js';

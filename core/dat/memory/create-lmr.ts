@@ -11,9 +11,8 @@ import {
   randomIova,
 } from '../../spi/index.js';
 import type { IaCore } from '../common/adapter-state.js';
-import type { MemTypeName } from '../common/constants.js';
+import { accessOf, type MemTypeName } from '../common/constants.js';
 import { checkHandle } from '../common/handle.js';
-import { accessOf } from '../common/privileges.js';
 import { notSupported, OUT_OF } from '../common/unsupported.js';
 import {
   type AllocateOptions,

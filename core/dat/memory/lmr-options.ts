@@ -1,5 +1,5 @@
 /** Options of memory regions, and their checks. */
-import { flagNames, MemPrivileges, VaType } from '../common/constants.js';
+import { flagNames, MemPrivileges, PRIVILEGE_MASK, VaType } from '../common/constants.js';
 import {
   checkBits,
   checkInteger,
@@ -11,7 +11,6 @@ import {
 import { BOOLEAN } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
-import { PRIVILEGE_MASK } from '../common/privileges.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';
 import { MOST_VIEW_BYTES } from './view-limit.js';

@@ -4,12 +4,17 @@
 import { hex, showAs, Symbolic } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { MemoryRegion } from '../../spi/index.js';
-import { flagNames, MemPrivileges, type MemTypeName, VaType } from '../common/constants.js';
+import {
+  flagNames,
+  MemPrivileges,
+  type MemTypeName,
+  REMOTE_PRIVILEGES,
+  VaType,
+} from '../common/constants.js';
 import { checkInteger } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
 import type { Pz } from './pz.js';
-import { REMOTE_PRIVILEGES } from '../common/privileges.js';
 import { LmrSegment } from './segment.js';
 import type { Ia } from '../ia/ia.js';
 

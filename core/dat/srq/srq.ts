@@ -5,18 +5,36 @@
  */
 import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import { AsyncErrorReason, type CompletionOwner, DatEventNumber } from '../../evd/index.js';
-import { AsyncEventType, CQE, nameOf, type SharedReceiveQueue } from '../../spi/index.js';
+import {
+  AsyncEventType,
+  CQE,
+  nameOf,
+  type SharedReceiveQueue,
+  type SharedReceiveQueueInit,
+} from '../../spi/index.js';
 import { MemPrivileges } from '../common/constants.js';
-import { checkInteger, checkValue } from '../../errors/guards.js';
+import { checkInteger, checkOptions, checkValue } from '../../errors/guards.js';
 import { type Facts, FUNCTION, showAs, Symbolic } from '../../spi/checks/index.js';
-import { begin, type Callee, endedError, HANDLE, nextHandleId } from '../common/handle.js';
+import {
+  begin,
+  type Callee,
+  checkHandle,
+  endedError,
+  HANDLE,
+  nextHandleId,
+} from '../common/handle.js';
 import type { IaCore } from '../common/adapter-state.js';
-import { OUT_OF } from '../common/unsupported.js';
-import { checkCookie, checkSegments } from '../work/post-checks.js';
-import { burst, countOf, makeRoom } from '../work/posting.js';
-import type { Pz } from '../memory/pz.js';
+import { notSupported, OUT_OF } from '../common/unsupported.js';
+import { burst, checkCookie, checkSegments, countOf, makeRoom } from '../work/post-checks.js';
+import { Pz } from '../memory/pz.js';
 import type { Segments } from '../memory/segment.js';
-import { SRQ_STATES, type SrqAttributes, type SrqStateName } from './attributes.js';
+import {
+  SRQ_STATES,
+  type SrqAttributes,
+  srqAttributes,
+  type SrqOptions,
+  type SrqStateName,
+} from './attributes.js';
 import { SrqSlots } from './slots.js';
 import type { Ia } from '../ia/ia.js';
 
@@ -306,3 +324,29 @@ export class Srq implements Callee {
 }
 
 const FULL_HINT = 'wait for completions, or srq.resize()';
+
+export function createSrq(core: IaCore, options: SrqOptions): Srq {
+  const operation = core.begin('ia.createSrq', { maxRecvDtos: options?.maxRecvDtos });
+  const { device } = core.context;
+  checkOptions(operation, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark']);
+  checkHandle(operation, Pz, 'PZ', options.pz, core);
+  if (device.createSharedReceiveQueue === undefined) {
+    const hint = 'give each endpoint receives of its own: ep.postRecv()';
+    throw notSupported(operation, 'this provider has no shared receive queues', hint);
+  }
+  const attributes = srqAttributes(operation, options, device.attributes);
+  const make = device.createSharedReceiveQueue.bind(device);
+  const create = makerOfQueue(operation, options.pz, attributes, make);
+  return core.adopt(new Srq(core, options.pz, attributes, create));
+}
+
+/** Creates the provider's queue with those attributes. */
+export function makerOfQueue(
+  operation: string,
+  { pd }: Pz,
+  { maxRecvDtos: maxWr, maxRecvIov: maxSge }: SrqAttributes,
+  make: (init: SharedReceiveQueueInit) => SharedReceiveQueue,
+): CreateSharedReceiveQueue {
+  const context = { operation, value: maxWr, map: OUT_OF.sharedReceives };
+  return (onEvent) => spiCall(context, () => make({ pd, maxWr, maxSge, onEvent }));
+}

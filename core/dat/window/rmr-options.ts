@@ -1,14 +1,21 @@
 /** Options of a bind, their checks, and their words in a send queue. */
 import { DatError, type DatSubtype } from '../../errors/index.js';
 import { Access, SQE } from '../../spi/index.js';
-import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
+import {
+  accessOf,
+  CompletionFlags,
+  flagNames,
+  MemPrivileges,
+  PRIVILEGE_MASK,
+  REMOTE_PRIVILEGES,
+  VaType,
+} from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
 import { checkBits, checkOneOf, checkOptions, checkValue } from '../../errors/guards.js';
 import { instanceOf } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
 import { notSupported } from '../common/unsupported.js';
 import { Lmr } from '../memory/lmr.js';
-import { accessOf, PRIVILEGE_MASK, REMOTE_PRIVILEGES } from '../common/privileges.js';
 import type { Rmr } from './rmr.js';
 import { hasLostMemory, LmrSegment, lostMemory } from '../memory/segment.js';
 

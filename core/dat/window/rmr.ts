@@ -14,12 +14,13 @@ import type { EpRecord } from '../endpoint/endpoint-state.js';
 import { Ep } from '../endpoint/ep.js';
 import { privilegesText } from '../memory/lmr-options.js';
 import type { Lmr } from '../memory/lmr.js';
-import type { Pz } from '../memory/pz.js';
+import { Pz } from '../memory/pz.js';
 import type { LmrSegment } from '../memory/segment.js';
 import { type BindWork, RmrBinding } from '../work/binds.js';
 import { checkCookie, checkFlags } from '../work/post-checks.js';
 import { bindWords, checkBindOptions, type RmrBindOptions } from './rmr-options.js';
 import type { Ia } from '../ia/ia.js';
+import { notSupported, OUT_OF } from '../common/unsupported.js';
 
 /** Posts binds: `rmr.bind` and `rmr.unbind` on an endpoint. */
 const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
@@ -337,4 +338,19 @@ export class Rmr extends Handle {
     this.pz.users--;
     this.core.forget(this);
   }
+}
+
+export function createRmr(core: IaCore, operation: string, pz: Pz, scope: RmrScope): Rmr {
+  core.begin(operation, { pz });
+  const { device } = core.context;
+  checkHandle(operation, Pz, 'PZ', pz, core);
+  if (device.createMemoryWindow === undefined) {
+    const hint = 'give peers the rmrContext of a region of its own';
+    throw notSupported(operation, 'this provider has no memory windows', hint);
+  }
+  const type = scope === 'PZ' ? 1 : 2;
+  const window = spiCall({ operation, map: OUT_OF.windows }, () =>
+    device.createMemoryWindow?.(pz.pd, type),
+  );
+  return core.adopt(new Rmr(core, pz, scope, window as MemoryWindow));
 }

@@ -4,6 +4,7 @@
  * number, so that a late completion is never taken for a new one.
  */
 import type {
+  CompletionOwner,
   CompletionOwners,
   CompletionView,
   DatEvent,
@@ -11,12 +12,15 @@ import type {
   EventBatch,
 } from '../../evd/index.js';
 import {
+  Access,
   type AsyncEventType,
   type CompletionQueue,
   CQE,
   type Device,
   type ProtectionDomain,
   QpState,
+  QpType,
+  type QueuePair,
   SQE,
   WcFlags,
   WcStatus,
@@ -26,15 +30,13 @@ import {
 } from '../../spi/index.js';
 import { dtoEvent, isReceive } from '../common/dto-event.js';
 import type { RemoteSegment, Segments } from '../memory/segment.js';
-import { type EpQueueAttributes, sendIov } from './attributes.js';
+import { type EpQueueAttributes, ownRequests, sendIov } from './attributes.js';
 import { EpBinds } from './binds.js';
 import { causeOfCompletion, unansweredProbe } from './break-causes.js';
 import type { EpCounters } from './counters.js';
 import { Slot } from './entry-ring.js';
-import { endpointQueuePair } from './queue-pair.js';
 import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
 import type { RequestSpec } from './request-specs.js';
-import { EpLeftovers } from './retired-completions.js';
 import type { EpRecord } from '../endpoint/endpoint-state.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { Srq } from '../srq/srq.js';
@@ -272,4 +274,100 @@ export interface EpQueuesInit {
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
   readonly record: EpRecord;
+}
+
+// Creates the queue pair of an endpoint: plain, on a shared receive queue, or an initiator.
+
+/** Operations that peers may use on the queue pair; each memory region decides what they reach. */
+export const EP_ACCESS =
+  Access.LOCAL_WRITE | Access.REMOTE_WRITE | Access.REMOTE_READ | Access.REMOTE_ATOMIC;
+
+/**
+ * Creates it and takes it to INIT.
+ * @throws SpiError
+ */
+export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePair {
+  const { device, attributes, pd, requestCq, recvCq, srq, xrc, onQueuePairEvent } = init;
+  const sending = {
+    pd,
+    sendCq: requestCq,
+    // The marker that ends the queue takes the last entry, and a keep-alive's probe the one before.
+    maxSendWr: attributes.maxRequestDtos + ownRequests(attributes),
+    maxSendSge: sendIov(attributes),
+    maxInlineBytes: 0,
+    context,
+    onEvent: onQueuePairEvent,
+  };
+  const qp =
+    xrc?.createInitiator(sending) ??
+    device.createQueuePair({
+      ...sending,
+      type: QpType.RC,
+      receiveCq: recvCq,
+      ...(srq !== undefined && { srq: srq.queue }),
+      maxReceiveWr: attributes.maxRecvDtos,
+      maxReceiveSge: attributes.maxRecvIov,
+    });
+  const { portNumber } = device.attributes;
+  try {
+    qp.modify({ state: QpState.INIT, pkeyIndex: 0, portNumber, accessFlags: EP_ACCESS });
+  } catch (error) {
+    qp.destroy();
+    throw error;
+  }
+  return qp;
+}
+
+// Completions of queues that `ep.reset()` has ended. They stay on their event dispatchers until
+// the consumer takes them, though the queue pair and its rings are destroyed.
+
+export class EpLeftovers implements CompletionOwner {
+  /** Completions not taken yet. */
+  private left = 0;
+
+  /**
+   * @param context of the completions: reserved until the last is taken
+   * @param evds where they are queued; all have been scanned
+   * @param binds completed binds that are not dequeued
+   */
+  constructor(
+    private readonly ep: Ep,
+    private readonly context: number,
+    private readonly evds: readonly Evd[],
+    private readonly binds: EpBinds | undefined,
+  ) {
+    for (const evd of evds) this.left += evd.feed.left(context);
+    if (this.left === 0) this.end();
+    else ep.core.owners.replace(context, this);
+  }
+
+  /** True if the consumer has taken all of them, or their event dispatchers were freed. */
+  get isOver(): boolean {
+    return this.left === 0 || this.evds.every((evd) => evd.isFreed);
+  }
+
+  /** The queue pair is destroyed: only frees the slot of a shared queue's receive. */
+  onCompletion(words: Uint32Array, at: number): CompletionView {
+    if (isReceive(words[at + CQE.CONTROL] ?? 0))
+      this.ep.srq?.slots.reclaim(words[at + CQE.WQE_INDEX] ?? 0);
+    return false;
+  }
+
+  toEvent(words: Uint32Array, at: number): DatEvent {
+    if (--this.left === 0) this.end();
+    const bind = isReceive(words[at + CQE.CONTROL] ?? 0)
+      ? undefined
+      : this.binds?.eventOf(words, at);
+    return bind ?? dtoEvent(this.ep, words, at);
+  }
+
+  /** The endpoint is freed: drops the completions not taken. */
+  drop(): void {
+    for (const evd of this.evds) evd.feed.purge(this.context);
+    this.end();
+  }
+
+  private end(): void {
+    this.ep.core.owners.free(this.context);
+  }
 }

@@ -1,10 +1,10 @@
 /**
- * The data path of an endpoint: posts requests. A post checks its parameters, writes words into a
+ * The data path of an endpoint: posts requests and receives. A post checks its parameters, writes words into a
  * ring and rings a doorbell; it allocates only for errors.
  */
 import { invalid } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
-import { CompletionFlags, flagNames } from '../common/constants.js';
+import { CompletionFlags, flagNames, MemPrivileges } from '../common/constants.js';
 import { requireCapability } from '../common/unsupported.js';
 import { Symbolic } from '../common/trace.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
@@ -15,8 +15,15 @@ import {
   RemoteSegment,
   type Segments,
 } from '../memory/segment.js';
-import { checkCookie, checkFlags, checkOperand, checkSegments, checkU32 } from './post-checks.js';
-import { countOf, makeRoom } from './posting.js';
+import {
+  checkCookie,
+  checkFlags,
+  checkOperand,
+  checkSegments,
+  checkU32,
+  countOf,
+  makeRoom,
+} from './post-checks.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
 import type { EpRecord } from '../endpoint/endpoint-state.js';
 
@@ -195,4 +202,48 @@ function trace(
 function remoteText(remote: RemoteAddress | undefined): Symbolic | undefined {
   const address: unknown = remote?.address;
   return typeof address === 'bigint' ? new Symbolic(`0x${address.toString(16)}`) : undefined;
+}
+
+export function postReceive(
+  record: EpRecord,
+  segments: Segments,
+  cookie: number,
+  flags: number,
+): void {
+  const operation = 'ep.postRecv';
+  const { core, ep } = record;
+  core.context.trace?.(operation, { ep: ep.id, segments: countOf(segments), cookie });
+  record.assertLive(operation);
+  if (record.knownState !== 'CONNECTED') record.checkLegal(operation, 'postReceive');
+  checkCookie(operation, cookie);
+  const { init, queues } = record;
+  const { maxRecvIov, maxRecvDtos, recvCompletionFlags } = init.attributes;
+  checkFlags(operation, flags, recvCompletionFlags & UNSIGNALLED);
+  if ((init.srq ?? init.xrc) !== undefined) throw otherReceives(record, operation);
+  checkSegments(operation, segments, init.pz, MemPrivileges.LOCAL_WRITE, maxRecvIov, Infinity);
+  if (queues.receives.full) makeRoom(operation, record, queues.receives, maxRecvDtos, 'receives');
+  queues.postReceive(segments, cookie, flags);
+  if (record.knownState === 'DISCONNECTED') record.onFlushedPost();
+  record.counts.receivePosted();
+  record.watermarks?.look(record.receiveBuffers ?? 0);
+}
+
+/** The endpoint has no receive queue of its own. */
+function otherReceives({ init, ep }: EpRecord, operation: string): DatError {
+  const { srq } = init;
+  if (srq === undefined) {
+    return new DatError('DAT_INVALID_STATE', {
+      operation,
+      message: `initiator ${ep.id} receives nothing`,
+      hint: 'receives of the other way come from an XrcSrq of this side, through a target',
+      value: ep,
+    });
+  }
+  return new DatError('DAT_INVALID_STATE', {
+    subtype: 'DAT_INVALID_STATE_SRQ_IN_USE',
+    operation,
+    message: `endpoint ${ep.id} receives from shared receive queue ${srq.id}`,
+    hint: 'post to that: srq.postRecv()',
+    value: srq,
+  });
 }

@@ -14,7 +14,7 @@ import {
 } from '../../spi/index.js';
 import type { EpAttributes } from '../endpoint/attributes.js';
 import { checkAddressed, sourceIndex } from '../common/ip-address.js';
-import { EP_ACCESS } from '../work/queue-pair.js';
+import { EP_ACCESS } from '../work/queues.js';
 import { ANYTHING, integer } from '../../spi/checks/index.js';
 
 const BITS_24 = 0xffffff;

@@ -5,15 +5,16 @@
  */
 import { argumentSubtype } from '../../errors/call-arguments.js';
 import {
+  checkFields,
   checkInteger,
   checkOneOf,
   checkOptions,
   checkPrivateData,
   checkValue,
 } from '../../errors/guards.js';
-import { DatError, spiCall } from '../../errors/index.js';
+import { DatError, spiCall, toDatError } from '../../errors/index.js';
 import { DatEventNumber, EvdFlags, type XrcTargetEventName } from '../../evd/index.js';
-import { OBJECT, showAs } from '../../spi/checks/index.js';
+import { OBJECT, oneOf, optional, showAs, TEXT } from '../../spi/checks/index.js';
 import {
   AsyncEventType,
   type CmConnection,
@@ -22,6 +23,7 @@ import {
   nameOf,
   type QueuePairAttributes,
   type XrcDomain as XrcHold,
+  type XrcOpenMode,
   type XrcTargetAttributes,
   type XrcTargetOwner,
 } from '../../spi/index.js';
@@ -32,11 +34,12 @@ import { type EpAttributeOptions, epAttributes } from '../endpoint/attributes.js
 import type { EndpointMaker, EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { Pz } from '../memory/pz.js';
 import { srqAttributes } from '../srq/attributes.js';
-import { makerOfQueue } from '../srq/create-srq.js';
-import { EP_ACCESS } from '../work/queue-pair.js';
+import { makerOfQueue } from '../srq/srq.js';
+import { EP_ACCESS } from '../work/queues.js';
 import { createInitiator, MAX_SRQN, type XrcInitiator } from './initiator.js';
 import { XrcSrq, type XrcSrqOptions } from './srq.js';
 import type { Ia } from '../ia/ia.js';
+import { notSupported, requireCapability } from '../common/unsupported.js';
 
 /** Options of `domain.createInitiator`; an EVD that is not given is private. */
 export type XrcInitiatorOptions = Omit<EndpointOptions, 'recvEvd' | 'srq'>;
@@ -321,3 +324,46 @@ function createXrcSrq(domain: XrcDomain, options: XrcSrqOptions): XrcSrq {
     throw error;
   }
 }
+
+// Opens XRC domains.
+
+export interface XrcDomainOptions {
+  /** Adapters of a device that give the same key share a domain; without one it is private. */
+  readonly key?: string;
+  /**
+   * `create` (default): creates it if it does not exist; `exclusive`: refused if it exists;
+   * `existing`: refused if it does not.
+   */
+  readonly mode?: XrcOpenMode;
+}
+
+export async function openXrcDomain(
+  core: IaCore,
+  endpoints: EndpointMaker,
+  options: XrcDomainOptions = {},
+): Promise<XrcDomain> {
+  const operation = core.begin('ia.openXrcDomain', { key: options?.key, mode: options?.mode });
+  checkFields(operation, options, DOMAIN_OPTIONS);
+  const { key, mode = 'create' } = options;
+  const { xrc, device } = core.context;
+  if (xrc === undefined) throw notSupported(operation, `device ${device.name} has no XRC`);
+  requireCapability(operation, device, 'xrc', 'XRC');
+  const map = { EINVAL: ['DAT_INVALID_STATE'], ENODEV: NO_DOMAIN } as const;
+  const open = async (): Promise<XrcHold> => xrc.openDomain(core, key, mode);
+  const hold = await open().catch((error: unknown) => {
+    throw toDatError(error, { operation, value: key, map });
+  });
+  try {
+    core.assertOpen(operation);
+  } catch (error) {
+    hold.close();
+    throw error;
+  }
+  return core.adopt(new XrcDomain(core, hold, endpoints));
+}
+
+const DOMAIN_OPTIONS = {
+  key: optional(TEXT),
+  mode: optional(oneOf<XrcOpenMode>(['create', 'exclusive', 'existing'])),
+};
+const NO_DOMAIN = ['DAT_INVALID_PARAMETER', argumentSubtype('ia.openXrcDomain', 'key')] as const;

@@ -7,7 +7,7 @@ import { spiCall } from '../../errors/index.js';
 import type { XrcDomain as XrcHold } from '../../spi/index.js';
 import { beginConnect } from '../endpoint/connecting.js';
 import { Ep } from '../endpoint/ep.js';
-import { epFacts } from '../endpoint/queries.js';
+import { epFacts } from '../endpoint/lifecycle.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger, checkOptions } from '../../errors/guards.js';

@@ -14,7 +14,7 @@ import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../event
 import type { EventSink, EventSource } from '../queue/event-sink.js';
 import { interruptedError, Waiter } from '../queue/waiter.js';
 import { CnoHandle } from './handle.js';
-import type { CnoHost } from './host.js';
+import type { CnoHost } from '../evd-host.js';
 import { CNO_STATES, type CnoInput, type CnoState } from './states.js';
 import type { Evd } from '../evd.js';
 

@@ -2,11 +2,10 @@
  * Core's side of a completion ring. Completions are scanned (shown to their owners, once, in order)
  * and later taken. Numbers of completions are u32, free-running, and survive a resize of the ring.
  */
-import { CQE, type CompletionQueue, WcFlags, WcStatus } from '../../spi/index.js';
+import { type CompletionQueue, CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import type { CompletionOwners } from './completion-owner.js';
 import type { DatEvent } from '../events/event.js';
 import type { EventBatch } from './event-batch.js';
-import { Notice } from './notify-level.js';
 
 export class CompletionCursor {
   /** Number of the next completion to take. */
@@ -214,3 +213,18 @@ export class CompletionCursor {
     }
   }
 }
+
+// How a new event notifies; a higher level includes the lower ones. Every event is queued,
+// whatever its level.
+
+export const Notice = {
+  /** No notification: a completion of a request that was posted UNSIGNALLED. */
+  NONE: 0,
+  /** A completion that is known not to be solicited: does not notify on a SOLICITED EVD. */
+  UNSOLICITED: 1,
+  /** A completion of a device that does not say: notifies on a SOLICITED EVD if the device does. */
+  UNKNOWN: 2,
+  /** A solicited or failed completion, and every event that is no completion. */
+  ALWAYS: 3,
+} as const;
+export type Notice = (typeof Notice)[keyof typeof Notice];

@@ -6,10 +6,9 @@ import { assert } from '../../spi/checks/index.js';
 import type { CompletionQueue } from '../../spi/index.js';
 import type { EvdRecord } from '../evd-record.js';
 import type { DatEvent, PostedEvent } from '../events/event.js';
-import { CompletionCursor } from './completion-cursor.js';
+import { CompletionCursor, Notice } from './completion-cursor.js';
 import type { CompletionOwners } from './completion-owner.js';
 import type { EventBatch } from './event-batch.js';
-import { Notice } from './notify-level.js';
 
 /**
  * The software queue of an EVD: a bounded ring of events, each with its place among the

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { ASYNC_EVENTS, type AsyncEventRow } from '../../../core/dat/common/async-events.js';
-import { CM_REFUSALS, refusalOf } from '../../../core/dat/endpoint/outcomes.js';
+import { CM_REFUSALS, refusalOf } from '../../../core/dat/endpoint/states.js';
 import { DatDtoStatus, dtoStatusOf } from '../../../core/evd/index.js';
 import { AsyncEventType, WcStatus } from '../../../core/spi/index.js';
 
