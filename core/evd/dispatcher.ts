@@ -6,10 +6,14 @@
 import type { Scheduler } from '../spi/index.js';
 import type { Cno } from './cno/cno.js';
 import { type ArmController, Want } from './queue/arm-controller.js';
-import { EVD_CONFIGURATIONS, type EvdConfiguration, type EvdTaker } from './common/evd-states.js';
+import {
+  EVD_CONFIGURATIONS,
+  type EvdConfiguration,
+  type EventConsumerKind,
+} from './common/evd-states.js';
 import type { EventSink } from './queue/event-sink.js';
 import type { EventStore } from './queue/event-store.js';
-import { Notice } from './queue/completion-cursor.js';
+import { NotifyLevel } from './queue/completion-cursor.js';
 import type { UpcallRunner } from './upcall/runner.js';
 import type { Waiting } from './queue/waiter.js';
 import type { EvdRecord } from './evd-record.js';
@@ -49,7 +53,7 @@ export class Dispatcher {
     private readonly record: EvdRecord,
   ) {}
 
-  get taker(): EvdTaker {
+  get taker(): EventConsumerKind {
     if (this.iterating) return 'iterator';
     if (this.waiter !== undefined) return 'waiter';
     if (this.sink !== undefined) return 'subscription';
@@ -74,7 +78,7 @@ export class Dispatcher {
   }
 
   /** A new event is queued. */
-  arrived(notice: Notice): void {
+  arrived(notice: NotifyLevel): void {
     if (notice >= this.audible) this.alert();
   }
 
@@ -133,9 +137,9 @@ export class Dispatcher {
   }
 
   /** The lowest level that notifies. */
-  private get audible(): Notice {
-    if (!this.isSolicited) return Notice.UNSOLICITED;
-    return this.looking ? Notice.UNKNOWN : Notice.ALWAYS;
+  private get audible(): NotifyLevel {
+    if (!this.isSolicited) return NotifyLevel.UNSOLICITED;
+    return this.looking ? NotifyLevel.UNKNOWN : NotifyLevel.ALWAYS;
   }
 
   private look(): void {

@@ -6,6 +6,7 @@ import {
   DatEventNumber,
 } from './events/event.js';
 import type { Evd } from './evd.js';
+import { leaveUnhandled } from '../spi/index.js';
 
 interface EvdErrorRow {
   readonly number: AsyncErrorNumber;
@@ -58,4 +59,16 @@ export function evdError(
     message,
     ...(cause !== undefined && { cause }),
   };
+}
+
+// Reports an error of the consumer's own code that no other part of the program would see.
+
+/**
+ * Rejects a promise without a handler. That ends a Node process unless it listens for
+ * `unhandledRejection` or `uncaughtException`.
+ */
+export function unhandled(error: unknown): void {
+  leaveUnhandled(
+    Promise.reject(error instanceof Error ? error : new Error(String(error), { cause: error })),
+  );
 }

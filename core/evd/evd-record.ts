@@ -11,16 +11,15 @@ import { traceCall } from './common/api-trace.js';
 import { checkTaker } from './common/checks.js';
 import { Counters } from './common/counters.js';
 import { COMPLETION_STREAMS, EvdFlags } from './common/evd-states.js';
-import { unhandled } from './common/unhandled.js';
+import { evdError, type EvdErrorDetails, type EvdErrorKind, unhandled } from './evd-errors.js';
 import { Dispatcher } from './dispatcher.js';
 import { checkQlen, checkStreams, invalidHandle } from './evd-checks.js';
 import { EVD_COUNTER, EVD_COUNTERS, type EvdCounterName } from './evd-counters.js';
-import { evdError, type EvdErrorDetails, type EvdErrorKind } from './evd-errors.js';
 import type { EvdHost, EvdOptions } from './evd-host.js';
 import type { DatEvent } from './events/event.js';
 import { ArmController } from './queue/arm-controller.js';
 import { EventStore } from './queue/event-store.js';
-import type { Notice } from './queue/completion-cursor.js';
+import type { NotifyLevel } from './queue/completion-cursor.js';
 import { TracedEventStore } from './queue/traced-store.js';
 import type { Waiting } from './queue/waiter.js';
 import { type PendingChoice, UPCALL_POLICIES, type UpcallPolicy } from './upcall/policy.js';
@@ -208,7 +207,7 @@ export class EvdRecord {
   // Reports of its parts
 
   /** A new event that the consumer may see. */
-  arrived(notice: Notice): void {
+  arrived(notice: NotifyLevel): void {
     this.dispatcher.arrived(notice);
   }
 

@@ -7,7 +7,12 @@ import { checkCno, type Cno } from './cno/cno.js';
 import { argumentSubtype } from '../errors/call-arguments.js';
 import { checkInteger, checkOptions, checkParameter, checkReset } from '../errors/guards.js';
 import { checkSubscriber, checkTaker } from './common/checks.js';
-import { EVD_CONFIGURATIONS, EVD_SUBSTATES, EvdFlags, type EvdTaker } from './common/evd-states.js';
+import {
+  EVD_CONFIGURATIONS,
+  EVD_SUBSTATES,
+  EvdFlags,
+  type EventConsumerKind,
+} from './common/evd-states.js';
 import {
   checkEvdOptions,
   checkPending,
@@ -49,7 +54,7 @@ export interface EvdParam {
   /** Upcalls at a time under the policy; 0 when it is not enabled. */
   readonly upcallLimit: number;
   readonly upcallsInProgress: number;
-  readonly taker: EvdTaker;
+  readonly taker: EventConsumerKind;
   /** Queued events. */
   readonly pending: number;
   /** Endpoints, service points and adapters that feed it. */

@@ -33,4 +33,4 @@ export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall/policy.j
 export { checkUpcall } from './evd-checks.js';
 export { checkSubscriber } from './common/checks.js';
 export { isPromiseLike, type UpcallLessee } from './upcall/runner.js';
-export { unhandled } from './common/unhandled.js';
+export { unhandled } from './evd-errors.js';

@@ -18,10 +18,10 @@ export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } f
 export {
   EVD_STREAM_MERGING,
   EVD_SUBSTATES,
-  EVD_TAKERS,
+  EVENT_CONSUMER_KINDS,
   EvdFlags,
   EvdState,
-  type EvdTaker,
+  type EventConsumerKind,
 } from './common/evd-states.js';
 export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall/upcall.js';
 export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';

@@ -2,8 +2,8 @@
 import {
   EVD_CONFIGURATIONS,
   EVD_SUBSTATES,
-  EVD_TAKERS,
-  type EvdTaker,
+  EVENT_CONSUMER_KINDS,
+  type EventConsumerKind,
 } from '../../core/evd/common/evd-states.js';
 import { UPCALL_POLICIES } from '../../core/evd/upcall/policy.js';
 import { type Arrow, code, diagram, table } from './markdown.js';
@@ -28,9 +28,10 @@ export function dispatcherStates(): string[] {
     row.solicited ? 'solicited and failed ones' : 'all',
     code(row.subtype),
   ]);
-  const takers = Object.entries(EVD_TAKERS).map(([name, row]) => [
+  const takers = Object.entries(EVENT_CONSUMER_KINDS).map(([name, row]) => [
     row.text,
-    row.admits.map((taker: EvdTaker) => EVD_TAKERS[taker].text).join(', ') || '-',
+    row.admits.map((taker: EventConsumerKind) => EVENT_CONSUMER_KINDS[taker].text).join(', ') ||
+      '-',
     yes(row.needsEnabled),
     yes(row.needsWaitable),
     name === 'none' ? '' : code(row.subtype ?? 'DAT_INVALID_STATE'),

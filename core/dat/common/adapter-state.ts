@@ -28,7 +28,7 @@ export interface IaChild {
   readonly handleType: string;
 }
 
-export class IaCore {
+export class AdapterState {
   readonly owners = new CompletionOwners();
   readonly children = new Set<IaChild>();
   readonly evds = new Set<Evd>();
@@ -49,7 +49,7 @@ export class IaCore {
 
   constructor(
     readonly ia: Ia,
-    readonly context: IaContext,
+    readonly context: AdapterServices,
     asyncEvdQlen: number,
   ) {
     this.evdHost = {
@@ -202,7 +202,7 @@ export class IaCounters extends Counters<CounterName> {
 
 // Services that the objects of an interface adapter share, and its hold on the device.
 
-export interface IaContext extends DeviceServices {
+export interface AdapterServices extends DeviceServices {
   /**
    * Writes the one line of a traced call; absent unless debug was enabled when the IA was opened.
    */

@@ -1,7 +1,7 @@
 /** Handles events of device and queue pairs, by the table below. */
 import { type AsyncErrorEvent, AsyncErrorReason, DatEventNumber } from '../../evd/index.js';
 import { AsyncEventType, nameOf } from '../../spi/index.js';
-import type { IaCore } from './adapter-state.js';
+import type { AdapterState } from './adapter-state.js';
 import type { UdEp } from '../datagram/endpoint.js';
 import type { Ep } from '../endpoint/ep.js';
 
@@ -59,7 +59,7 @@ export function breakReasonOf(event: AsyncEventType): string | undefined {
 }
 
 /** Puts an event of the device on the adapter's asynchronous EVD, or into the log. */
-export function reportDeviceEvent(event: AsyncEventType, core: IaCore): void {
+export function reportDeviceEvent(event: AsyncEventType, core: AdapterState): void {
   const row = asyncEventRow(event);
   const { name } = core.context.device;
   const text = `device ${name}: ${nameOf(AsyncEventType, event)}, ${row?.sentence ?? 'unknown'}`;

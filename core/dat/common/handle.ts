@@ -1,6 +1,6 @@
 /** The base of all DAT objects: a number, an owner, and an end. */
 import { DatError, type DatSubtypeKey } from '../../errors/index.js';
-import type { IaContext, IaCore } from './adapter-state.js';
+import type { AdapterServices, AdapterState } from './adapter-state.js';
 import { mustBe } from '../../spi/checks/index.js';
 import type { TraceFields } from './trace.js';
 
@@ -68,7 +68,7 @@ export function nextHandleId(): number {
 /** An object as its calls see it. */
 export interface Callee extends DatHandle {
   /** @internal */
-  readonly core: { readonly context: Pick<IaContext, 'trace'> };
+  readonly core: { readonly context: Pick<AdapterServices, 'trace'> };
   /** The call that has ended it. */
   readonly freedBy: string | undefined;
 }
@@ -95,7 +95,7 @@ export abstract class Handle implements Callee {
   abstract readonly handleType: HandleType;
   consumerContext: unknown = undefined;
   /** @internal */
-  abstract readonly core: IaCore;
+  abstract readonly core: AdapterState;
   /** @internal */
   freedBy: string | undefined = undefined;
 
@@ -129,7 +129,7 @@ export function endedError(handle: DatHandle, by: string, operation: string): Da
 }
 
 /** An object of an interface adapter. */
-type Owned = DatHandle & { readonly core: IaCore };
+type Owned = DatHandle & { readonly core: AdapterState };
 
 /** Objects as parameters, by DAT's name of their kind: the requirement, and how to get one. */
 const PARAMETERS = {
@@ -149,7 +149,7 @@ export function checkHandle<T extends Owned>(
   type: abstract new (...args: never[]) => T,
   kind: keyof typeof PARAMETERS,
   value: unknown,
-  owner: IaCore,
+  owner: AdapterState,
 ): asserts value is T {
   if (value instanceof type && !value.isFreed && value.core === owner) return;
   const [name, expected, source] = PARAMETERS[kind];

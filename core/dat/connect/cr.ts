@@ -12,7 +12,7 @@ import { EP_STATES, isRequestGone, stateAdvice } from '../endpoint/states.js';
 import { checkService, serviceText } from '../endpoint/connect-options.js';
 import { checkOptions, checkPrivateData } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { listenersOf } from './listen.js';
 import type { ServicePoint } from './service-point.js';
 import { CR_TRANSITIONS, type CrStateName } from './sp-states.js';
@@ -73,7 +73,7 @@ export class Cr extends Handle {
   }
 
   /** @internal */
-  get core(): IaCore {
+  get core(): AdapterState {
     return this.sp.core;
   }
 

@@ -6,7 +6,7 @@ import type { Evd } from '../../evd/index.js';
 import { DatError } from '../../errors/index.js';
 import { type CmRequest, type Gid, gidEquals, ipFromGid, isIpv4Gid } from '../../spi/index.js';
 import { checkCommonAddress, type CommonAddress } from '../endpoint/connect-options.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 import type { Ia } from '../ia/ia.js';
 import { checkOptions } from '../../errors/guards.js';
@@ -47,7 +47,7 @@ export class Csp extends ServicePoint {
 
   /** @internal */
   constructor(
-    core: IaCore,
+    core: AdapterState,
     operation: string,
     init: ServicePointInit,
     private readonly gid: Gid,
@@ -121,7 +121,7 @@ function isWildcard(gid: Gid): boolean {
   return gid.every((byte, i) => byte === 0 || (isIpv4Gid(gid) && i < 12));
 }
 
-export function createCsp(core: IaCore, options: CspOptions): Csp {
+export function createCsp(core: AdapterState, options: CspOptions): Csp {
   const operation = core.begin('ia.createCsp', { address: options?.address });
   checkOptions(operation, options, ['address', 'comm', 'evd']);
   const { gids } = core.context.device;

@@ -1,6 +1,6 @@
 /** Puts a service point on a given or private event dispatcher. */
 import { type Evd, EvdFlags } from '../../evd/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import type { Service } from '../endpoint/connect-options.js';
 import type { ServicePoint, ServicePointInit } from './service-point.js';
 import type { CmModule } from '../../spi/index.js';
@@ -8,7 +8,7 @@ import type { CmModule } from '../../spi/index.js';
 const REQUESTS_QLEN = 64;
 
 export function listen<T extends ServicePoint>(
-  core: IaCore,
+  core: AdapterState,
   service: Service,
   given: Evd | undefined,
   make: (init: ServicePointInit) => T,

@@ -2,7 +2,7 @@
 import type { Evd } from '../../evd/index.js';
 import { PspFlags } from '../common/constants.js';
 import type { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import type { EndpointMaker, EndpointOptions } from '../endpoint/endpoint-maker.js';
 import { checkService, type ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
@@ -56,7 +56,7 @@ export class Psp extends ServicePoint {
 
   /** @internal @param endpoint of PspFlags.PROVIDER: makes one for a request */
   constructor(
-    core: IaCore,
+    core: AdapterState,
     operation: string,
     init: ServicePointInit,
     private readonly makeEndpoint: (() => Ep) | undefined,
@@ -110,7 +110,7 @@ export class AnyConnQual {
   }
 }
 
-export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOptions): Psp {
+export function createPsp(core: AdapterState, endpoints: EndpointMaker, options: PspOptions): Psp {
   const operation = core.begin('ia.createPsp', {
     connQual: options?.connQual,
     serviceId: options?.serviceId,
@@ -124,7 +124,7 @@ export function createPsp(core: IaCore, endpoints: EndpointMaker, options: PspOp
 }
 
 export function createPspAny(
-  core: IaCore,
+  core: AdapterState,
   endpoints: EndpointMaker,
   range: AnyConnQual,
   options: PspAnyOptions = {},
@@ -158,7 +158,7 @@ function transportOf({ xrc = false }: PspAnyOptions): Pick<ServicePointInit, 'tr
 
 /** Checks the options. Returns the maker of endpoints for PspFlags.PROVIDER, tried once. */
 function checkPspOptions(
-  core: IaCore,
+  core: AdapterState,
   endpoints: EndpointMaker,
   operation: string,
   options: PspAnyOptions,
@@ -183,7 +183,7 @@ function checkPspOptions(
   return make;
 }
 
-function checkXrc({ context }: IaCore, operation: string, flags: number): void {
+function checkXrc({ context }: AdapterState, operation: string, flags: number): void {
   requireCapability(operation, context.device, 'xrc', 'XRC');
   if (flags === PspFlags.CONSUMER) return;
   const expected = 'PspFlags.CONSUMER where `xrc` is true: an XRC domain accepts, no endpoint does';

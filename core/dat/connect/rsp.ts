@@ -1,7 +1,7 @@
 /** Reserved service point (dat_rsp): one request, for one endpoint that is reserved for it. */
 import type { Evd } from '../../evd/index.js';
 import { Ep } from '../endpoint/ep.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { checkService, type ServiceOptions } from '../endpoint/connect-options.js';
 import { ServicePoint, type ServicePointInit } from './service-point.js';
 import type { Ia } from '../ia/ia.js';
@@ -37,7 +37,7 @@ export class Rsp extends ServicePoint {
 
   /** @internal */
   constructor(
-    core: IaCore,
+    core: AdapterState,
     operation: string,
     init: ServicePointInit,
     readonly ep: Ep,
@@ -82,7 +82,7 @@ export class Rsp extends ServicePoint {
   }
 }
 
-export function createRsp(core: IaCore, options: RspOptions): Rsp {
+export function createRsp(core: AdapterState, options: RspOptions): Rsp {
   const operation = core.begin('ia.createRsp', {
     connQual: options?.connQual,
     serviceId: options?.serviceId,

@@ -25,7 +25,7 @@ import {
   type HandleType,
   nextHandleId,
 } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { listenersOf } from './listen.js';
 import { checkPrivate, keepProcessFor, streamOf } from '../common/private-evd.js';
 import { SP_TRANSITIONS, type SpStateName, type SpTrigger } from './sp-states.js';
@@ -79,7 +79,7 @@ export abstract class ServicePoint implements Callee {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     operation: string,
     private readonly init: ServicePointInit,
   ) {

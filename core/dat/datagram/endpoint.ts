@@ -36,7 +36,7 @@ import { checkResolveOptions, Resolutions, type ResolveOptions } from './resolve
 import { type ServeOptions, UdService } from './service.js';
 import { checkFields, checkOptions, invalid } from '../../errors/guards.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { OUT_OF, requireCapability } from '../common/unsupported.js';
 import { checkCookie, checkFlags, checkSegments, checkU32, makeRoom } from '../work/post-checks.js';
 import { streamOf } from '../common/private-evd.js';
@@ -84,7 +84,7 @@ export class UdEp extends Handle {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     private readonly init: UdEpInit,
   ) {
     super();
@@ -472,7 +472,7 @@ export interface UdEndpointOptions {
 
 const OPERATION = 'ia.createUdEndpoint';
 
-export function createUdEndpoint(core: IaCore, options: UdEndpointOptions): UdEp {
+export function createUdEndpoint(core: AdapterState, options: UdEndpointOptions): UdEp {
   core.begin(OPERATION);
   checkOptions(OPERATION, options, ['pz', 'recvEvd', 'requestEvd', 'attributes']);
   checkHandle(OPERATION, Pz, 'PZ', options.pz, core);

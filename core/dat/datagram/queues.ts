@@ -23,7 +23,7 @@ import { isReceive } from '../common/dto-event.js';
 import type { Lmr } from '../memory/lmr.js';
 import type { Pz } from '../memory/pz.js';
 import { LmrSegment, type Segments } from '../memory/segment.js';
-import { Slot } from '../work/entry-ring.js';
+import { EntryFlag } from '../work/entry-ring.js';
 import { QueueSet, UNKNOWN_SLOT } from '../work/queue-set.js';
 import type { UdAddressHandle } from './address.js';
 import type { UdEpAttributes } from './attributes.js';
@@ -160,7 +160,7 @@ export class UdQueues extends QueueSet<UdEp> {
       else this.onSendFailed();
     }
     this.recover();
-    return status !== WcStatus.SUCCESS || (slot & Slot.HIDDEN) === 0;
+    return status !== WcStatus.SUCCESS || (slot & EntryFlag.HIDDEN) === 0;
   }
 
   private takeHeader(index: number, status: number): void {

@@ -13,16 +13,24 @@ import {
   serviceIdFor,
 } from './connect-options.js';
 import { isRequestGone } from './states.js';
-import type { EpRecord } from './endpoint-state.js';
+import type { EndpointState } from './endpoint-state.js';
 
 /** Begins a call that connects. @throws DatError DAT_INVALID_STATE unless UNCONNECTED */
-export function beginConnect(record: EpRecord, operation: string, fields: TraceFields): string {
+export function beginConnect(
+  record: EndpointState,
+  operation: string,
+  fields: TraceFields,
+): string {
   record.begin(operation, fields);
   record.checkLegal(operation, 'connect');
   return operation;
 }
 
-export function connect(record: EpRecord, operation: string, options: CheckedConnectOptions): void {
+export function connect(
+  record: EndpointState,
+  operation: string,
+  options: CheckedConnectOptions,
+): void {
   const { remoteGid, service, privateData, timeoutUs } = options;
   const { ackTimeout, pathMtuBytes } = record.attributes.transport;
   const { cm } = record.core.context;
@@ -46,8 +54,8 @@ export function connect(record: EpRecord, operation: string, options: CheckedCon
 
 /** `ep.dupConnect`: to the target of another endpoint. */
 export function connectLike(
-  record: EpRecord,
-  connected: EpRecord,
+  record: EndpointState,
+  connected: EndpointState,
   options: DupConnectOptions,
 ): void {
   const operation = 'ep.dupConnect';
@@ -76,7 +84,7 @@ export function connectLike(
 }
 
 /** `cr.accept`. */
-export function accept(record: EpRecord, request: CmRequest, privateData: Uint8Array): void {
+export function accept(record: EndpointState, request: CmRequest, privateData: Uint8Array): void {
   const own = cmParameters(record);
   const parameters = {
     ...own,
@@ -94,7 +102,7 @@ export function accept(record: EpRecord, request: CmRequest, privateData: Uint8A
   record.counts.count('accept');
 }
 
-export function disconnect(record: EpRecord, flag: CloseFlag): void {
+export function disconnect(record: EndpointState, flag: CloseFlag): void {
   const operation = record.begin('ep.disconnect', {
     flag: new Symbolic(typeof flag === 'string' ? flag : '?'),
   });
@@ -105,7 +113,7 @@ export function disconnect(record: EpRecord, flag: CloseFlag): void {
   record.connection.disconnect(flag === 'graceful');
 }
 
-function cmParameters({ attributes }: EpRecord): {
+function cmParameters({ attributes }: EndpointState): {
   responderResources: number;
   initiatorDepth: number;
   retryCount: number;

@@ -11,7 +11,7 @@ import { type FlightLog, NO_ROW } from '../../spi/internal/index.js';
 import { changeHold, hasRef, HOLD } from '../../spi/time/hold.js';
 import { type BreakReason, breakReason } from '../work/break-causes.js';
 import type { ConnectTarget, Service } from './connect-options.js';
-import type { EpRecord } from './endpoint-state.js';
+import type { EndpointState } from './endpoint-state.js';
 import {
   type ConnectionEventName,
   detailOf,
@@ -121,7 +121,7 @@ export class EpConnection {
   private lastTransition = NO_ROW;
 
   constructor(
-    private readonly record: EpRecord,
+    private readonly record: EndpointState,
     initialState: EpInitialState,
   ) {
     this.current = initialState;

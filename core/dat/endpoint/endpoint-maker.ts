@@ -6,7 +6,7 @@ import type { EpInitialState } from './states.js';
 import type { EpInit } from './types.js';
 import { checkOptions } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { Pz } from '../memory/pz.js';
 import { Srq } from '../srq/srq.js';
 
@@ -34,7 +34,7 @@ export interface EndpointOptions {
 export class EndpointMaker {
   private latestInit: EpInit | undefined = undefined;
 
-  constructor(private readonly core: IaCore) {}
+  constructor(private readonly core: AdapterState) {}
 
   /** `ia.createEndpoint`: UNCONNECTED. */
   create(options: EndpointOptions): Ep {

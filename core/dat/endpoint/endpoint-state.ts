@@ -6,7 +6,7 @@
 import { DatError, spiCall } from '../../errors/index.js';
 import { isInteger, kindOf } from '../../spi/checks/index.js';
 import { AsyncEventType, nameOf, TimerEntry } from '../../spi/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { begin, endedError } from '../common/handle.js';
 import type { TraceFields } from '../common/trace.js';
 import { OUT_OF } from '../common/unsupported.js';
@@ -35,7 +35,7 @@ class EpWatermarks {
   constructor(
     public soft: number,
     readonly hard: number,
-    private readonly record: EpRecord,
+    private readonly record: EndpointState,
   ) {}
 
   /** The endpoint holds that many receives now. */
@@ -64,7 +64,7 @@ const POSTS_IN_VAIN = 'receives are posted again and again while it is DISCONNEC
 const LOOK_FIRST = 'before a receive is posted again, look at ep.state or the status FLUSHED';
 
 /** One object for each endpoint: its parts report to it, so no closures are needed. */
-export class EpRecord {
+export class EndpointState {
   /** The current queues: a reset replaces them. */
   queues: EpQueues;
   readonly connection: EpConnection;
@@ -82,7 +82,7 @@ export class EpRecord {
   constructor(
     /** The public object, named in its events. */
     readonly ep: Ep,
-    readonly core: IaCore,
+    readonly core: AdapterState,
     public init: EpInit,
   ) {
     const { initialState = 'UNCONNECTED' } = init;
@@ -263,7 +263,7 @@ export class EpKeepAlive extends TimerEntry {
   /** Checks without a sign of life. */
   private quiet = 0;
 
-  constructor(private readonly record: EpRecord) {
+  constructor(private readonly record: EndpointState) {
     super();
   }
 

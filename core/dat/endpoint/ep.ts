@@ -9,7 +9,7 @@ import { type CloseFlag, CompletionFlags } from '../common/constants.js';
 import { checkReset, checkValue } from '../../errors/guards.js';
 import { FUNCTION, showAs } from '../../spi/checks/index.js';
 import { type Callee, checkHandle, HANDLE, nextHandleId } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import type { Pz } from '../memory/pz.js';
 import type { RmrTriplet } from '../memory/rmr-contexts.js';
 import type { LmrSegment, RemoteAddress, RemoteSegment, Segments } from '../memory/segment.js';
@@ -41,7 +41,7 @@ import {
   setWatermark,
 } from './lifecycle.js';
 import type { ModifyOptions } from './modify.js';
-import { EpRecord } from './endpoint-state.js';
+import { EndpointState } from './endpoint-state.js';
 import type { EpStateName } from './states.js';
 import type { EpInit, EpParameters, EpReceives, EpStatus } from './types.js';
 import type { Ia } from '../ia/ia.js';
@@ -58,11 +58,11 @@ export class Ep implements Callee {
   readonly id = nextHandleId();
   consumerContext: unknown = undefined;
   /** @internal */
-  readonly record: EpRecord;
+  readonly record: EndpointState;
 
   /** @internal */
-  constructor(core: IaCore, init: EpInit) {
-    this.record = new EpRecord(this, core, init);
+  constructor(core: AdapterState, init: EpInit) {
+    this.record = new EndpointState(this, core, init);
   }
 
   get [HANDLE](): 'EP' {
@@ -79,7 +79,7 @@ export class Ep implements Callee {
   }
 
   /** @internal */
-  get core(): IaCore {
+  get core(): AdapterState {
     return this.record.core;
   }
 

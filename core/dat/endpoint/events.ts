@@ -8,13 +8,13 @@ import {
   type OverrunListener,
 } from '../../evd/index.js';
 import { type Observable, PresentValue } from '../../stream/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { epBrokenEvent, lossReason } from '../common/async-events.js';
 import { streamOf } from '../common/private-evd.js';
 import { ownRequests } from '../work/attributes.js';
 import { breakReason } from '../work/break-causes.js';
-import type { EpLeftovers, EpQueues } from '../work/queues.js';
-import type { EpRecord } from './endpoint-state.js';
+import type { RetiredCompletions, EpQueues } from '../work/queues.js';
+import type { EndpointState } from './endpoint-state.js';
 import type { ConnectionEventDetails } from './connection.js';
 import { configurationOf } from './attributes.js';
 import type { ConnectionEventName, EpStateName } from './states.js';
@@ -141,14 +141,14 @@ export class EpEvents implements OverrunListener {
   private receiveHold: (() => void) | undefined = undefined;
   private requestHold: (() => void) | undefined = undefined;
   /** Completions still to come from queue pairs before a reset. */
-  private leftovers: readonly EpLeftovers[] | undefined = undefined;
+  private leftovers: readonly RetiredCompletions[] | undefined = undefined;
 
   constructor(
-    private readonly record: EpRecord,
+    private readonly record: EndpointState,
     private init: EpInit,
   ) {}
 
-  private get core(): IaCore {
+  private get core(): AdapterState {
     return this.record.core;
   }
 

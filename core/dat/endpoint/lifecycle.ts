@@ -3,7 +3,7 @@ import { spiCall } from '../../errors/index.js';
 import { keepProcessFor } from '../common/private-evd.js';
 import { Symbolic } from '../common/trace.js';
 import { modifiedInit, type ModifyOptions } from './modify.js';
-import { type EpRecord, WATERMARK } from './endpoint-state.js';
+import { type EndpointState, WATERMARK } from './endpoint-state.js';
 import { ipFromGid } from '../../spi/index.js';
 import { type Facts, hex } from '../../spi/checks/index.js';
 import { connQualOf, serviceIdFor } from './connect-options.js';
@@ -11,7 +11,7 @@ import { EpState } from './states.js';
 import type { EpParameters, EpReceives, EpStatus } from './types.js';
 import { checkValue } from '../../errors/guards.js';
 
-export function reset(record: EpRecord): void {
+export function reset(record: EndpointState): void {
   const operation = record.begin('ep.reset');
   if (record.checkLegal(operation, 'reset') === 'no-op') return;
   const next = record.createQueues(record.init);
@@ -21,7 +21,7 @@ export function reset(record: EpRecord): void {
   record.queues = next;
 }
 
-export function modify(record: EpRecord, options: ModifyOptions): void {
+export function modify(record: EndpointState, options: ModifyOptions): void {
   const operation = record.begin('ep.modify', fieldsOf(options));
   const { init } = record;
   const { next, rebuild } = modifiedInit(operation, options, record);
@@ -52,7 +52,7 @@ function fieldsOf(options: unknown): { readonly fields: Symbolic } {
   return { fields: new Symbolic(given.join('|')) };
 }
 
-export function destroy(record: EpRecord, by: string): void {
+export function destroy(record: EndpointState, by: string): void {
   const { init, core, ep } = record;
   record.destroyQueues(by, record.queues);
   record.freedBy = by;
@@ -64,14 +64,14 @@ export function destroy(record: EpRecord, by: string): void {
 }
 
 /** `ep.ref` and `ep.unref`. */
-export function keepProcess({ connection, init }: EpRecord, wanted: boolean): void {
+export function keepProcess({ connection, init }: EndpointState, wanted: boolean): void {
   connection.keepProcess(wanted);
   for (const evd of init.privateEvds) keepProcessFor(evd, wanted);
 }
 
 // Queries of an endpoint: parameters, status and receives; and its watermarks.
 
-export function query(record: EpRecord): EpParameters {
+export function query(record: EndpointState): EpParameters {
   record.begin('ep.query');
   record.takeInCompletions();
   const { state, watermarks, queues } = record;
@@ -98,7 +98,7 @@ export function query(record: EpRecord): EpParameters {
   };
 }
 
-export function getStatus(record: EpRecord): EpStatus {
+export function getStatus(record: EndpointState): EpStatus {
   record.begin('ep.getStatus');
   record.takeInCompletions();
   return {
@@ -108,14 +108,14 @@ export function getStatus(record: EpRecord): EpStatus {
   };
 }
 
-export function recvQuery(record: EpRecord): EpReceives {
+export function recvQuery(record: EndpointState): EpReceives {
   record.begin('ep.recvQuery');
   record.takeInCompletions();
   const { receiveBuffers } = record;
   return { buffersAllocated: receiveBuffers, bufferSpan: receiveBuffers };
 }
 
-export function setWatermark(record: EpRecord, soft: number, hard: number): void {
+export function setWatermark(record: EndpointState, soft: number, hard: number): void {
   const operation = record.begin('ep.setWatermark', { soft, hard });
   checkValue(operation, 'soft', soft, WATERMARK);
   checkValue(operation, 'hard', hard, WATERMARK);
@@ -125,7 +125,7 @@ export function setWatermark(record: EpRecord, soft: number, hard: number): void
 }
 
 /** Fields that an endpoint shows. */
-export function epFacts({ ep, knownState: state, freedBy, queues }: EpRecord): Facts {
+export function epFacts({ ep, knownState: state, freedBy, queues }: EndpointState): Facts {
   const qpn = hex(queues.qp.qpn);
   return { id: ep.id, state, qpn, ...queues.facts(), freed: freedBy !== undefined };
 }

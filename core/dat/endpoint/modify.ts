@@ -13,7 +13,7 @@ import {
   epAttributes,
   type EpAttributes,
 } from './attributes.js';
-import type { EpRecord } from './endpoint-state.js';
+import type { EndpointState } from './endpoint-state.js';
 import type { EpCall } from './states.js';
 import type { EpInit } from './types.js';
 
@@ -98,7 +98,7 @@ const EVDS = [
 export function modifiedInit(
   operation: string,
   options: ModifyOptions,
-  record: EpRecord,
+  record: EndpointState,
 ): Modification {
   checkOptions(operation, options, KNOWN);
   const given: ModifyOptions = options;

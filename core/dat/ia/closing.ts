@@ -2,7 +2,7 @@
 import { tearDown, type TeardownStep } from '../../di/index.js';
 import { DatError } from '../../errors/index.js';
 import type { Cno, Evd, Upcall } from '../../evd/index.js';
-import type { DeviceLease, DeviceRelease, IaChild, IaCore } from '../common/adapter-state.js';
+import type { DeviceLease, DeviceRelease, IaChild, AdapterState } from '../common/adapter-state.js';
 import type { CloseFlag } from '../common/constants.js';
 import { ServicePoint } from '../connect/service-point.js';
 import { UdEp } from '../datagram/endpoint.js';
@@ -31,7 +31,7 @@ export class IaClosing {
   private readonly leaveAsyncEvd: () => void;
 
   constructor(
-    private readonly core: IaCore,
+    private readonly core: AdapterState,
     private readonly init: ClosingInit,
   ) {
     this.leaveAsyncEvd = core.asyncEvd.feed.attach();

@@ -18,8 +18,8 @@ import type { CloseFlag } from '../common/constants.js';
 import {
   type DeviceLease,
   type IaChild,
-  type IaContext,
-  IaCore,
+  type AdapterServices,
+  AdapterState,
   type IaCounterValues,
 } from '../common/adapter-state.js';
 import { checkOneOf, checkOptions, checkReset, checkValue } from '../../errors/guards.js';
@@ -63,7 +63,7 @@ import { providerAttributes } from './provider-attributes.js';
 
 /** @internal parameters of an IA */
 export interface IaInit {
-  readonly context: IaContext;
+  readonly context: AdapterServices;
   readonly lease: DeviceLease;
   readonly providerName: string;
   readonly asyncEvdQlen: number;
@@ -93,7 +93,7 @@ export class Ia extends Handle {
   /** Management datagrams: agents of an application. */
   readonly mad: IaMad;
   /** @internal */
-  readonly core: IaCore;
+  readonly core: AdapterState;
   private readonly endpoints: EndpointMaker;
   private readonly anyConnQual = new AnyConnQual();
   private readonly rmrContexts = new RmrContexts();
@@ -103,7 +103,7 @@ export class Ia extends Handle {
   constructor(private readonly init: IaInit) {
     super();
     const { context, lease, asyncEvdQlen, closeTimeoutMs: timeoutMs } = init;
-    this.core = new IaCore(this, context, asyncEvdQlen);
+    this.core = new AdapterState(this, context, asyncEvdQlen);
     this.address = addressOf(context.device);
     this.endpoints = new EndpointMaker(this.core);
     this.mad = new IaMad(

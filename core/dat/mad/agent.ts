@@ -16,7 +16,7 @@ import {
 import { Inbox, type Observable } from '../../stream/index.js';
 import { interruptedError } from '../../evd/queue/waiter.js';
 import { sourceIndex } from '../common/ip-address.js';
-import type { IaContext } from '../common/adapter-state.js';
+import type { AdapterServices } from '../common/adapter-state.js';
 import {
   checkMadRequest,
   checkMadRespond,
@@ -37,7 +37,7 @@ import { composeMad, type MadFormat, readMad } from './message.js';
 /** @internal parts of an agent */
 export interface ManagementAgentInit {
   readonly id: number;
-  readonly context: IaContext;
+  readonly context: AdapterServices;
   readonly module: MadModule;
   readonly format: MadFormat;
   readonly classVersion: number;

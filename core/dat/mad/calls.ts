@@ -1,6 +1,6 @@
 /** Management datagrams for applications: `ia.mad`. */
 import type { MadModule } from '../../spi/index.js';
-import type { IaContext } from '../common/adapter-state.js';
+import type { AdapterServices } from '../common/adapter-state.js';
 import { checkFields, checkInteger } from '../../errors/guards.js';
 import { BOOLEAN, FUNCTION, integer, LIST, optional, showAs } from '../../spi/checks/index.js';
 import { nextHandleId } from '../common/handle.js';
@@ -41,7 +41,7 @@ export class IaMad {
 
   /** @internal */
   constructor(
-    private readonly context: IaContext,
+    private readonly context: AdapterServices,
     private readonly module: () => MadModule | undefined,
     private readonly assertOpen: (operation: string) => void,
   ) {}

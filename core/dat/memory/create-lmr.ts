@@ -10,7 +10,7 @@ import {
   type Random,
   randomIova,
 } from '../../spi/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { accessOf, type MemTypeName } from '../common/constants.js';
 import { checkHandle } from '../common/handle.js';
 import { notSupported, OUT_OF } from '../common/unsupported.js';
@@ -137,7 +137,7 @@ function registerAtRandom(
 /** Memory that `createLmr` accepts. */
 export type LmrMemory = ArrayBufferLike | ArrayBufferView | Lmr;
 
-export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOptions): Lmr {
+export function createLmr(core: AdapterState, memory: LmrMemory, options: CreateLmrOptions): Lmr {
   const operation = core.begin('ia.createLmr', { memory, privileges: privilegesText(options) });
   const checked = checkLmrOptions(operation, core, options, ['sharedAs']);
   const key = checkSharedAs(operation, options);
@@ -156,7 +156,11 @@ export function createLmr(core: IaCore, memory: LmrMemory, options: CreateLmrOpt
   }
 }
 
-export function allocateLmr(core: IaCore, lengthBytes: number, options: AllocateOptions): Lmr {
+export function allocateLmr(
+  core: AdapterState,
+  lengthBytes: number,
+  options: AllocateOptions,
+): Lmr {
   const privileges = privilegesText(options);
   const operation = core.begin('ia.allocate', { lengthBytes, privileges });
   const { device } = core.context;
@@ -197,7 +201,7 @@ function sharedBuffer(
   return spiCall({ operation, value: name, hints }, () => device.shareMemory!(name, lengthBytes));
 }
 
-export function mapFileLmr(core: IaCore, fd: number, options: MapFileOptions): Lmr {
+export function mapFileLmr(core: AdapterState, fd: number, options: MapFileOptions): Lmr {
   const operation = core.begin('ia.mapFile', { fd, privileges: privilegesText(options) });
   const { device } = core.context;
   const more = ['offsetBytes', 'lengthBytes', 'shared'];
@@ -212,7 +216,7 @@ export function mapFileLmr(core: IaCore, fd: number, options: MapFileOptions): L
 }
 
 function register(
-  core: IaCore,
+  core: AdapterState,
   operation: string,
   bytes: Uint8Array,
   options: CheckedLmrOptions,
@@ -231,7 +235,7 @@ function register(
 }
 
 /** DAT allows windows on any region. */
-function bindAccess({ context }: IaCore): number {
+function bindAccess({ context }: AdapterState): number {
   return context.device.capabilities.has('memory-window') ? Access.MW_BIND : 0;
 }
 

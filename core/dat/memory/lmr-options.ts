@@ -10,7 +10,7 @@ import {
 } from '../../errors/guards.js';
 import { BOOLEAN } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';
 import { MOST_VIEW_BYTES } from './view-limit.js';
@@ -74,7 +74,7 @@ const BASE = ['pz', 'privileges', 'vaType'];
 /** @param more keys that the call takes besides those of LmrOptions */
 export function checkLmrOptions(
   operation: string,
-  core: IaCore,
+  core: AdapterState,
   options: LmrOptions,
   more: readonly string[] = [],
 ): CheckedLmrOptions {

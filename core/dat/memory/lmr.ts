@@ -13,7 +13,7 @@ import {
 } from '../common/constants.js';
 import { checkInteger } from '../../errors/guards.js';
 import { begin, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import type { Pz } from './pz.js';
 import { LmrSegment } from './segment.js';
 import type { Ia } from '../ia/ia.js';
@@ -81,7 +81,7 @@ export class Lmr extends Handle {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     private readonly init: LmrInit,
   ) {
     super();

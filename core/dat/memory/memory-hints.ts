@@ -2,7 +2,7 @@
 import { MemType } from '../common/constants.js';
 import { checkInteger, checkOneOf, invalid } from '../../errors/guards.js';
 import { checkHandle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { notSupported } from '../common/unsupported.js';
 import { Lmr } from './lmr.js';
 import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
@@ -16,7 +16,7 @@ export interface MemTypeHint {
 
 /** Memory is coherent: only the parameters are checked. */
 export function checkSync(
-  core: IaCore,
+  core: AdapterState,
   operation: 'ia.syncRdmaRead' | 'ia.syncRdmaWrite',
   segments: Segments,
 ): void {
@@ -29,7 +29,7 @@ export function checkSync(
  * @throws DatError DAT_INVALID_PARAMETER, DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR,
  * DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_FREE
  */
-function checkLiveSegments(operation: string, segments: unknown, core: IaCore): void {
+function checkLiveSegments(operation: string, segments: unknown, core: AdapterState): void {
   for (const segment of Array.isArray(segments) ? (segments as unknown[]) : [segments]) {
     if (!(segment instanceof LmrSegment)) {
       const expected = 'an LmrSegment, from lmr.segment(), or an array of them';
@@ -40,7 +40,7 @@ function checkLiveSegments(operation: string, segments: unknown, core: IaCore): 
   }
 }
 
-export function memTypeHint(core: IaCore, memType: number, lengthBytes: number): MemTypeHint {
+export function memTypeHint(core: AdapterState, memType: number, lengthBytes: number): MemTypeHint {
   const operation = core.begin('ia.memTypeHint', { memType, lengthBytes });
   checkOneOf(operation, 'memType', memType, Object.values(MemType));
   const most = mostRegionBytes(core.context.device);
@@ -51,7 +51,7 @@ export function memTypeHint(core: IaCore, memType: number, lengthBytes: number):
 }
 
 /** @throws DatError DAT_MODEL_NOT_SUPPORTED, always */
-export function refuseKernelMemory(core: IaCore, operation: string): never {
+export function refuseKernelMemory(core: AdapterState, operation: string): never {
   core.begin(operation);
   throw kernelMemory(operation);
 }

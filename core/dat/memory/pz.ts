@@ -3,7 +3,7 @@ import { showAs } from '../../spi/checks/index.js';
 import { DatError, spiCall } from '../../errors/index.js';
 import type { ProtectionDomain } from '../../spi/index.js';
 import { begin, Handle } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { OUT_OF } from '../common/unsupported.js';
 import type { RmrContexts } from './rmr-contexts.js';
 import type { Ia } from '../ia/ia.js';
@@ -28,7 +28,7 @@ export class Pz extends Handle {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     /** @internal */
     readonly pd: ProtectionDomain,
     /** @internal remote contexts of the adapter; all of its zones share them */
@@ -78,7 +78,7 @@ export class Pz extends Handle {
   }
 }
 
-export function createPz(core: IaCore, rmrContexts: RmrContexts): Pz {
+export function createPz(core: AdapterState, rmrContexts: RmrContexts): Pz {
   core.begin('ia.createPz');
   const { device } = core.context;
   const pd = spiCall({ operation: 'ia.createPz', map: OUT_OF.zones }, () =>

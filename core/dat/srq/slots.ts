@@ -5,7 +5,7 @@
 import { toDatError } from '../../errors/index.js';
 import { RQE, type SharedReceiveQueue } from '../../spi/index.js';
 import type { Segments } from '../memory/segment.js';
-import { EntryRing, RECEIVE_ENTRY, Slot } from '../work/entry-ring.js';
+import { EntryRing, RECEIVE_ENTRY, EntryFlag } from '../work/entry-ring.js';
 
 export class SrqSlots extends EntryRing {
   /** Slots posted whose completions have not been scanned. */
@@ -39,7 +39,7 @@ export class SrqSlots extends EntryRing {
     const { submissions } = this.srq.ring;
     const slot = (this.producer = this.vacant[--this.vacantCount] ?? 0);
     this.putReceive(segments, cookie);
-    this.setFlags(slot, Slot.SIGNALLED);
+    this.setFlags(slot, EntryFlag.SIGNALLED);
     this.outstanding++;
     submissions.words[submissions.wordOf(submissions.producer)] = slot;
     submissions.producer = submissions.producer + 1;

@@ -23,7 +23,7 @@ import {
   HANDLE,
   nextHandleId,
 } from '../common/handle.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { notSupported, OUT_OF } from '../common/unsupported.js';
 import { burst, checkCookie, checkSegments, countOf, makeRoom } from '../work/post-checks.js';
 import { Pz } from '../memory/pz.js';
@@ -95,7 +95,7 @@ export class Srq implements Callee {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     readonly pz: Pz,
     attributes: SrqAttributes,
     create: CreateSharedReceiveQueue,
@@ -325,7 +325,7 @@ export class Srq implements Callee {
 
 const FULL_HINT = 'wait for completions, or srq.resize()';
 
-export function createSrq(core: IaCore, options: SrqOptions): Srq {
+export function createSrq(core: AdapterState, options: SrqOptions): Srq {
   const operation = core.begin('ia.createSrq', { maxRecvDtos: options?.maxRecvDtos });
   const { device } = core.context;
   checkOptions(operation, options, ['pz', 'maxRecvDtos', 'maxRecvIov', 'lowWatermark']);

@@ -6,11 +6,11 @@ import { DatError, spiCall } from '../../errors/index.js';
 import { EvdFlags } from '../../evd/index.js';
 import { showAs } from '../../spi/checks/index.js';
 import { type MemoryWindow, nextRkey, WrOpcode } from '../../spi/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { CompletionFlags, flagNames, MemPrivileges, VaType } from '../common/constants.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import { Symbolic } from '../common/trace.js';
-import type { EpRecord } from '../endpoint/endpoint-state.js';
+import type { EndpointState } from '../endpoint/endpoint-state.js';
 import { Ep } from '../endpoint/ep.js';
 import { privilegesText } from '../memory/lmr-options.js';
 import type { Lmr } from '../memory/lmr.js';
@@ -30,7 +30,7 @@ const { SUPPRESS, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
  * @throws DatError
  */
 function checkBind(
-  record: EpRecord,
+  record: EndpointState,
   operation: string,
   cookie: number,
   flags: number,
@@ -54,7 +54,7 @@ function checkBind(
   });
 }
 
-function checkBindEvd({ init }: EpRecord, operation: string): void {
+function checkBindEvd({ init }: EndpointState, operation: string): void {
   const { requestEvd } = init;
   if ((requestEvd.streams & EvdFlags.RMR_BIND) !== 0) return;
   throw new DatError('DAT_INVALID_STATE', {
@@ -106,7 +106,7 @@ export class Rmr extends Handle {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     readonly pz: Pz,
     readonly scope: RmrScope,
     private readonly window: MemoryWindow,
@@ -340,7 +340,7 @@ export class Rmr extends Handle {
   }
 }
 
-export function createRmr(core: IaCore, operation: string, pz: Pz, scope: RmrScope): Rmr {
+export function createRmr(core: AdapterState, operation: string, pz: Pz, scope: RmrScope): Rmr {
   core.begin(operation, { pz });
   const { device } = core.context;
   checkHandle(operation, Pz, 'PZ', pz, core);

@@ -6,7 +6,7 @@ import { BindCompletion, dtoStatusOf, type RmrBindCompletionEvent } from '../../
 import { CQE, WcStatus, WrFlags, WrOpcode } from '../../spi/index.js';
 import type { Lmr } from '../memory/lmr.js';
 import type { LmrSegment } from '../memory/segment.js';
-import { Slot } from './entry-ring.js';
+import { EntryFlag } from './entry-ring.js';
 import type { EpQueues } from './queues.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
 import type { Ep } from '../endpoint/ep.js';
@@ -112,10 +112,16 @@ export class EpBinds {
     let closing = NONE;
     if (replaces !== undefined) {
       closing = queues.sends.producer;
-      queues.putPlain(WrOpcode.LOCAL_INV, wrFlags, Slot.HIDDEN | Slot.MARKER, 0, replaces);
+      queues.putPlain(
+        WrOpcode.LOCAL_INV,
+        wrFlags,
+        EntryFlag.HIDDEN | EntryFlag.MARKER,
+        0,
+        replaces,
+      );
     }
     const index = queues.sends.producer;
-    const shown = slotFlagsOf(flags) | Slot.SIGNALLED;
+    const shown = slotFlagsOf(flags) | EntryFlag.SIGNALLED;
     queues.putPlain(opcode, wrFlags | WrFlags.SIGNALED, shown, cookie, rkey, words);
     this.pending.push({ rmr, binding, index, closing, closed: WcStatus.SUCCESS });
     queues.kickSends();

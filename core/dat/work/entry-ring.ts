@@ -10,7 +10,7 @@ import { isList, type LmrSegment, type Segments } from '../memory/segment.js';
 const U32 = 2 ** 32;
 
 /** Slot flags: core's notes on an entry. */
-export const Slot = {
+export const EntryFlag = {
   /** A success is hidden. */
   HIDDEN: 1,
   SIGNALLED: 2,

@@ -15,7 +15,7 @@ import { QpState, type QueuePair, Ring, rqeBytes, SGE, SQE, WrFlags } from '../.
 import { CompletionFlags } from '../common/constants.js';
 import type { Segments } from '../memory/segment.js';
 import type { QueueAttributes } from './attributes.js';
-import { EntryRing, RECEIVE_ENTRY, SEND_ENTRY, Slot } from './entry-ring.js';
+import { EntryRing, RECEIVE_ENTRY, SEND_ENTRY, EntryFlag } from './entry-ring.js';
 import { slotFlagsOf, wrFlagsOf } from './request-specs.js';
 import type { UdEp } from '../datagram/endpoint.js';
 import type { Ep } from '../endpoint/ep.js';
@@ -67,13 +67,13 @@ export class WorkQueue extends EntryRing {
   /** True if the newest outstanding entry will end without a completion of its own. */
   get endsUnsignalled(): boolean {
     if (this.outstanding === 0) return false;
-    return (this.flagsOf((this.producer - 1) >>> 0) & Slot.SIGNALLED) === 0;
+    return (this.flagsOf((this.producer - 1) >>> 0) & EntryFlag.SIGNALLED) === 0;
   }
 
   /** True if an outstanding entry will still complete. All others end without a completion. */
   get awaitsCompletion(): boolean {
     for (let i = this.reclaimed; i !== this.producer; i = (i + 1) >>> 0) {
-      if ((this.flagsOf(i) & Slot.SIGNALLED) !== 0) return true;
+      if ((this.flagsOf(i) & EntryFlag.SIGNALLED) !== 0) return true;
     }
     return false;
   }
@@ -212,7 +212,7 @@ export abstract class QueueSet<E extends Ep | UdEp> implements CompletionOwner {
     words[at + SQE.COOKIE_LO] = cookie >>> 0;
     words[at + SQE.COOKIE_HI] = Math.floor(cookie / U32);
     words[at + SQE.IMMEDIATE_OR_INVALIDATE] = word;
-    sends.commit(slotFlags | slotFlagsOf(flags) | (signal ? Slot.SIGNALLED : 0));
+    sends.commit(slotFlags | slotFlagsOf(flags) | (signal ? EntryFlag.SIGNALLED : 0));
     this.kickSends();
   }
 
@@ -223,7 +223,7 @@ export abstract class QueueSet<E extends Ep | UdEp> implements CompletionOwner {
   postReceive(segments: Segments, cookie: number, flags: number): void {
     const { receives } = this;
     receives.putReceive(segments, cookie);
-    receives.commit(slotFlagsOf(flags) | Slot.SIGNALLED);
+    receives.commit(slotFlagsOf(flags) | EntryFlag.SIGNALLED);
     if (this.burstDepth === 0) this.ringReceives();
   }
 

@@ -34,10 +34,10 @@ import { type EpQueueAttributes, ownRequests, sendIov } from './attributes.js';
 import { EpBinds } from './binds.js';
 import { causeOfCompletion, unansweredProbe } from './break-causes.js';
 import type { EpCounters } from './counters.js';
-import { Slot } from './entry-ring.js';
+import { EntryFlag } from './entry-ring.js';
 import { QueueSet, UNKNOWN_SLOT } from './queue-set.js';
 import type { RequestSpec } from './request-specs.js';
-import type { EpRecord } from '../endpoint/endpoint-state.js';
+import type { EndpointState } from '../endpoint/endpoint-state.js';
 import type { Ep } from '../endpoint/ep.js';
 import type { Srq } from '../srq/srq.js';
 
@@ -53,7 +53,7 @@ export class EpQueues extends QueueSet<Ep> {
   private readonly srq: Srq | undefined;
   /** Created for the first bind of a window. */
   private ownBinds: EpBinds | undefined = undefined;
-  private readonly record: EpRecord;
+  private readonly record: EndpointState;
 
   /**
    * Creates the queue pair and takes it to INIT. Until the connection is established, requests wait
@@ -121,7 +121,7 @@ export class EpQueues extends QueueSet<Ep> {
    * that every request before it has ended, also those without a completion.
    */
   postMarker(): void {
-    this.postEmpty(Slot.MARKER);
+    this.postEmpty(EntryFlag.MARKER);
   }
 
   /**
@@ -130,11 +130,16 @@ export class EpQueues extends QueueSet<Ep> {
    */
   postProbe(): void {
     this.sends.limit++;
-    this.postEmpty(Slot.PROBE);
+    this.postEmpty(EntryFlag.PROBE);
   }
 
   private postEmpty(flag: number): void {
-    this.putPlain(WrOpcode.RDMA_WRITE, WrFlags.SIGNALED, Slot.HIDDEN | Slot.SIGNALLED | flag, 0);
+    this.putPlain(
+      WrOpcode.RDMA_WRITE,
+      WrFlags.SIGNALED,
+      EntryFlag.HIDDEN | EntryFlag.SIGNALLED | flag,
+      0,
+    );
     this.ringSends();
   }
 
@@ -174,11 +179,12 @@ export class EpQueues extends QueueSet<Ep> {
     if (slot === UNKNOWN_SLOT) return false;
     if (!received) this.ownBinds?.onCompletion(index, status);
     // Verbs does not tell a write with immediate data from one without.
-    if ((slot & Slot.IMMEDIATE) !== 0) words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
+    if ((slot & EntryFlag.IMMEDIATE) !== 0)
+      words[at + CQE.CONTROL] = control | (WcFlags.WITH_IMM << 16);
     if (status === WcStatus.SUCCESS) {
       if (received) this.onReceived(words, at);
     } else if (status !== WcStatus.WR_FLUSH_ERR) {
-      const isProbe = (slot & Slot.PROBE) !== 0;
+      const isProbe = (slot & EntryFlag.PROBE) !== 0;
       const posted = received ? undefined : this.posted(index);
       const reason = isProbe
         ? unansweredProbe(status)
@@ -186,14 +192,14 @@ export class EpQueues extends QueueSet<Ep> {
       this.record.connection.onFailed(reason);
     }
     this.record.connection.onReclaimed();
-    if ((slot & Slot.PROBE) !== 0) return 'absent';
-    if ((slot & Slot.MARKER) !== 0) return false;
+    if ((slot & EntryFlag.PROBE) !== 0) return 'absent';
+    if ((slot & EntryFlag.MARKER) !== 0) return false;
     if (status !== WcStatus.SUCCESS) return true;
-    if ((slot & Slot.HIDDEN) !== 0) {
+    if ((slot & EntryFlag.HIDDEN) !== 0) {
       this.ownBinds?.hide(index);
       return false;
     }
-    return (slot & Slot.QUIET) === 0 ? true : 'silent';
+    return (slot & EntryFlag.QUIET) === 0 ? true : 'silent';
   }
 
   /** WrOpcode of a request, whose entry is still intact. */
@@ -205,10 +211,10 @@ export class EpQueues extends QueueSet<Ep> {
   protected override reclaim(index: number, isReceive: boolean): number {
     const { srq } = this;
     if (isReceive && srq !== undefined) {
-      return srq.slots.reclaim(index) ? Slot.SIGNALLED : UNKNOWN_SLOT;
+      return srq.slots.reclaim(index) ? EntryFlag.SIGNALLED : UNKNOWN_SLOT;
     }
     const flags = super.reclaim(index, isReceive);
-    if (flags !== UNKNOWN_SLOT && (flags & Slot.PROBE) !== 0) this.sends.limit--;
+    if (flags !== UNKNOWN_SLOT && (flags & EntryFlag.PROBE) !== 0) this.sends.limit--;
     return flags;
   }
 
@@ -245,10 +251,10 @@ export class EpQueues extends QueueSet<Ep> {
    * Ends the queues, except for their completions on `evds`. Those must have been scanned: a device
    * may drop them with the queue pair.
    */
-  retire(evds: readonly Evd[]): EpLeftovers {
+  retire(evds: readonly Evd[]): RetiredCompletions {
     this.qp.destroy();
     this.discard();
-    return new EpLeftovers(this.ep, this.context, evds, this.ownBinds);
+    return new RetiredCompletions(this.ep, this.context, evds, this.ownBinds);
   }
 
   protected override discard(): void {
@@ -273,7 +279,7 @@ export interface EpQueuesInit {
   readonly xrc: XrcDomain | undefined;
   readonly counters: EpCounters;
   readonly onQueuePairEvent: (event: AsyncEventType) => void;
-  readonly record: EpRecord;
+  readonly record: EndpointState;
 }
 
 // Creates the queue pair of an endpoint: plain, on a shared receive queue, or an initiator.
@@ -321,7 +327,7 @@ export function endpointQueuePair(init: EpQueuesInit, context: number): QueuePai
 // Completions of queues that `ep.reset()` has ended. They stay on their event dispatchers until
 // the consumer takes them, though the queue pair and its rings are destroyed.
 
-export class EpLeftovers implements CompletionOwner {
+export class RetiredCompletions implements CompletionOwner {
   /** Completions not taken yet. */
   private left = 0;
 

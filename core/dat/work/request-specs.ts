@@ -1,7 +1,7 @@
 /** The posting calls of requests, a row each. */
 import { type DeviceCapability, WrFlags, WrOpcode } from '../../spi/index.js';
 import { CompletionFlags, MemPrivileges } from '../common/constants.js';
-import { Slot } from './entry-ring.js';
+import { EntryFlag } from './entry-ring.js';
 
 const { SUPPRESS, SOLICITED_WAIT, UNSIGNALLED, BARRIER_FENCE } = CompletionFlags;
 const RDMA_FLAGS = SUPPRESS | BARRIER_FENCE;
@@ -62,7 +62,7 @@ export const RDMA_WRITE_WITH_IMMEDIATE = row(
   'ep.postRdmaWriteWithImmediate',
   WrOpcode.RDMA_WRITE_WITH_IMM,
   'write',
-  { operand: 'immediate', flags: SEND_FLAGS, slot: Slot.IMMEDIATE },
+  { operand: 'immediate', flags: SEND_FLAGS, slot: EntryFlag.IMMEDIATE },
 );
 export const RDMA_READ = row('ep.postRdmaRead', WrOpcode.RDMA_READ, 'read');
 export const RDMA_READ_TO_RMR = row('ep.postRdmaReadToRmr', WrOpcode.RDMA_READ, 'read');
@@ -83,6 +83,6 @@ export function wrFlagsOf(flags: number): number {
 
 /** Slot flags of CompletionFlags. */
 export function slotFlagsOf(flags: number): number {
-  const hidden = (flags & SUPPRESS) === 0 ? 0 : Slot.HIDDEN;
-  return (flags & UNSIGNALLED) === 0 ? hidden : hidden | Slot.QUIET;
+  const hidden = (flags & SUPPRESS) === 0 ? 0 : EntryFlag.HIDDEN;
+  return (flags & UNSIGNALLED) === 0 ? hidden : hidden | EntryFlag.QUIET;
 }

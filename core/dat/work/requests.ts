@@ -1,6 +1,6 @@
 /**
- * The data path of an endpoint: posts requests and receives. A post checks its parameters, writes words into a
- * ring and rings a doorbell; it allocates only for errors.
+ * The data path of an endpoint: posts requests and receives. A post checks its parameters, writes
+ * words into a ring and rings a doorbell; it allocates only for errors.
  */
 import { invalid } from '../../errors/guards.js';
 import { DatError } from '../../errors/index.js';
@@ -25,7 +25,7 @@ import {
   makeRoom,
 } from './post-checks.js';
 import { RDMA_READ_TO_RMR, type RequestSpec } from './request-specs.js';
-import type { EpRecord } from '../endpoint/endpoint-state.js';
+import type { EndpointState } from '../endpoint/endpoint-state.js';
 
 /** Remote segment of requests that have none. */
 export const NOWHERE = new RemoteSegment({ address: 0n, rmrContext: 0 });
@@ -39,7 +39,7 @@ const operandWords = new Uint32Array(operands.buffer);
 
 /** @param word immediate data, or the context to invalidate; 0 where the row has neither */
 export function postRequest(
-  record: EpRecord,
+  record: EndpointState,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -55,7 +55,7 @@ export function postRequest(
 
 /** A read into the memory of a remote context of our own. */
 export function postReadToRmr(
-  record: EpRecord,
+  record: EndpointState,
   sink: RmrTriplet,
   cookie: number,
   remote: RemoteAddress,
@@ -70,7 +70,7 @@ export function postReadToRmr(
 
 /** @param swap 0n where the row has one operand */
 export function postAtomic(
-  record: EpRecord,
+  record: EndpointState,
   request: RequestSpec,
   result: LmrSegment,
   cookie: number,
@@ -102,7 +102,7 @@ export function postAtomic(
 }
 
 function post(
-  record: EpRecord,
+  record: EndpointState,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -117,14 +117,14 @@ function post(
   record.counts.posted(request.opcode, bytes);
 }
 
-function makeRequestRoom(record: EpRecord, operation: string): void {
+function makeRequestRoom(record: EndpointState, operation: string): void {
   const { queues, init } = record;
   makeRoom(operation, record, queues.sends, init.attributes.maxRequestDtos, 'requests');
 }
 
 /** Returns the length of the segments in bytes. */
 function check(
-  record: EpRecord,
+  record: EndpointState,
   request: RequestSpec,
   segments: Segments,
   cookie: number,
@@ -152,7 +152,7 @@ function check(
 }
 
 /** A request of an XRC initiator names a shared receive queue of the peer. */
-function noReceiver({ ep }: EpRecord, operation: string): DatError {
+function noReceiver({ ep }: EndpointState, operation: string): DatError {
   return new DatError('DAT_INVALID_PARAMETER', {
     operation,
     message: `initiator ${ep.id} does not know which shared receive queue the request is for`,
@@ -170,7 +170,7 @@ function noReads(operation: string): DatError {
   });
 }
 
-function checkCapability({ core }: EpRecord, { operation, capability }: RequestSpec): void {
+function checkCapability({ core }: EndpointState, { operation, capability }: RequestSpec): void {
   if (capability !== undefined) requireCapability(operation, core.context.device, capability);
 }
 
@@ -183,7 +183,7 @@ function remoteSegment(operation: string, remote: RemoteAddress): RemoteSegment 
 
 /** Traces before anything is checked. */
 function trace(
-  { core, ep }: EpRecord,
+  { core, ep }: EndpointState,
   { operation }: RequestSpec,
   segments: unknown,
   cookie: number,
@@ -205,7 +205,7 @@ function remoteText(remote: RemoteAddress | undefined): Symbolic | undefined {
 }
 
 export function postReceive(
-  record: EpRecord,
+  record: EndpointState,
   segments: Segments,
   cookie: number,
   flags: number,
@@ -229,7 +229,7 @@ export function postReceive(
 }
 
 /** The endpoint has no receive queue of its own. */
-function otherReceives({ init, ep }: EpRecord, operation: string): DatError {
+function otherReceives({ init, ep }: EndpointState, operation: string): DatError {
   const { srq } = init;
   if (srq === undefined) {
     return new DatError('DAT_INVALID_STATE', {

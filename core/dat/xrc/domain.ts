@@ -27,7 +27,7 @@ import {
   type XrcTargetAttributes,
   type XrcTargetOwner,
 } from '../../spi/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { begin, checkHandle, Handle } from '../common/handle.js';
 import { Cr } from '../connect/cr.js';
 import { type EpAttributeOptions, epAttributes } from '../endpoint/attributes.js';
@@ -74,7 +74,7 @@ export class XrcDomain extends Handle {
   /** @internal */
   constructor(
     /** @internal */
-    readonly core: IaCore,
+    readonly core: AdapterState,
     /** @internal the module's */
     readonly hold: XrcHold,
     private readonly endpoints: EndpointMaker,
@@ -338,7 +338,7 @@ export interface XrcDomainOptions {
 }
 
 export async function openXrcDomain(
-  core: IaCore,
+  core: AdapterState,
   endpoints: EndpointMaker,
   options: XrcDomainOptions = {},
 ): Promise<XrcDomain> {

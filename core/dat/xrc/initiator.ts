@@ -11,7 +11,7 @@ import { epFacts } from '../endpoint/lifecycle.js';
 import type { EndpointMaker } from '../endpoint/endpoint-maker.js';
 import type { EpInit } from '../endpoint/types.js';
 import { checkInteger, checkOptions } from '../../errors/guards.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { checkAttachOptions, DirectConnection, type XrcAttachOptions } from './direct.js';
 import type { XrcDomain, XrcInitiatorOptions } from './domain.js';
 
@@ -28,7 +28,7 @@ export class XrcInitiator extends Ep {
 
   /** @internal */
   constructor(
-    core: IaCore,
+    core: AdapterState,
     readonly domain: XrcDomain,
     init: EpInit & { readonly xrc: XrcHold },
   ) {

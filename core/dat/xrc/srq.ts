@@ -13,7 +13,7 @@ import {
 } from '../../evd/index.js';
 import { CQE, WcFlags, WcStatus } from '../../spi/index.js';
 import type { Observable } from '../../stream/index.js';
-import type { IaCore } from '../common/adapter-state.js';
+import type { AdapterState } from '../common/adapter-state.js';
 import { streamOf } from '../common/private-evd.js';
 import type { Pz } from '../memory/pz.js';
 import { type CreateSharedReceiveQueue, Srq } from '../srq/srq.js';
@@ -43,7 +43,7 @@ export class XrcSrq extends Srq {
   /** @internal */
   constructor(
     readonly domain: XrcDomain,
-    core: IaCore,
+    core: AdapterState,
     pz: Pz,
     attributes: SrqAttributes,
     private readonly events: XrcSrqEvd,

@@ -5,19 +5,24 @@ import { DatError } from '../../errors/index.js';
 import { numberFrom, optional, SIGNAL } from '../../spi/checks/index.js';
 import {
   EVD_CONFIGURATIONS,
-  EVD_TAKERS,
+  EVENT_CONSUMER_KINDS,
   type EvdConfiguration,
-  type EvdTaker,
+  type EventConsumerKind,
 } from './evd-states.js';
 
-/** @throws DatError DAT_INVALID_STATE when the present taker does not admit the new one */
-export function checkTaker(operation: string, present: EvdTaker, wanted: EvdTaker): void {
-  const row = EVD_TAKERS[present];
+/** @throws DatError DAT_INVALID_STATE when the present consumer does not admit the new one */
+export function checkTaker(
+  operation: string,
+  present: EventConsumerKind,
+  wanted: EventConsumerKind,
+): void {
+  const row = EVENT_CONSUMER_KINDS[present];
+  const other = EVENT_CONSUMER_KINDS[wanted];
   if (row.admits.includes(wanted)) return;
   throw new DatError('DAT_INVALID_STATE', {
     ...(row.subtype !== undefined && { subtype: row.subtype }),
     operation,
-    message: `${row.text} takes the events of this EVD, so ${EVD_TAKERS[wanted].text} cannot`,
+    message: `${row.text} takes the events of this EVD, so ${other.text} cannot`,
     value: present,
     hint: present === 'subscription' ? 'use share() for several subscribers' : 'end it first',
   });

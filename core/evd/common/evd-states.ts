@@ -95,7 +95,7 @@ export const EVD_CONFIGURATIONS: Readonly<Record<EvdConfiguration, Configuration
 };
 
 /** Kinds of consumers that take events off an EVD by themselves; at most one at a time. */
-export type EvdTaker = 'none' | 'waiter' | 'iterator' | 'subscription' | 'upcall';
+export type EventConsumerKind = 'none' | 'waiter' | 'iterator' | 'subscription' | 'upcall';
 
 interface TakerRow {
   /** Name in messages. */
@@ -106,10 +106,10 @@ interface TakerRow {
   /** Does `setUnwaitable()` end it? */
   readonly needsWaitable: boolean;
   /** Kinds that may replace this one as the EVD's consumer. */
-  readonly admits: readonly EvdTaker[];
+  readonly admits: readonly EventConsumerKind[];
 }
 
-export const EVD_TAKERS: Readonly<Record<EvdTaker, TakerRow>> = {
+export const EVENT_CONSUMER_KINDS: Readonly<Record<EventConsumerKind, TakerRow>> = {
   none: {
     text: 'nobody',
     needsEnabled: false,

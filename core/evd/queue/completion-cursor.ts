@@ -19,7 +19,7 @@ export class CompletionCursor {
   /** Completions that the consumer never saw, because their owner was freed. */
   dropped = 0;
   /** The highest notify level that the last `scan` found. */
-  notice: Notice = Notice.NONE;
+  notice: NotifyLevel = NotifyLevel.NONE;
   private hiddenCount = 0;
   /** By number: completions between `next` and `scanned` that the consumer must not see. */
   private hidden: Uint8Array;
@@ -31,7 +31,7 @@ export class CompletionCursor {
     private readonly cq: CompletionQueue,
     private readonly owners: CompletionOwners,
     /** Notify level of a completion that succeeds and is not flagged as solicited. */
-    private readonly plain: Notice,
+    private readonly plain: NotifyLevel,
   ) {
     this.hidden = new Uint8Array(cq.ring.entries);
     this.mask = cq.ring.mask;
@@ -52,7 +52,7 @@ export class CompletionCursor {
     const { ring } = this.cq;
     const { words } = ring;
     let visible = 0;
-    this.notice = Notice.NONE;
+    this.notice = NotifyLevel.NONE;
     this.followed = false;
     this.scanning = true;
     try {
@@ -157,7 +157,7 @@ export class CompletionCursor {
   private raiseNotice(control: number): void {
     const failed = (control & 0xff) !== WcStatus.SUCCESS;
     const loud = failed || ((control >>> 16) & WcFlags.SOLICITED) !== 0;
-    const notice = loud ? Notice.ALWAYS : this.plain;
+    const notice = loud ? NotifyLevel.ALWAYS : this.plain;
     if (notice > this.notice) this.notice = notice;
   }
 
@@ -217,7 +217,7 @@ export class CompletionCursor {
 // How a new event notifies; a higher level includes the lower ones. Every event is queued,
 // whatever its level.
 
-export const Notice = {
+export const NotifyLevel = {
   /** No notification: a completion of a request that was posted UNSIGNALLED. */
   NONE: 0,
   /** A completion that is known not to be solicited: does not notify on a SOLICITED EVD. */
@@ -227,4 +227,4 @@ export const Notice = {
   /** A solicited or failed completion, and every event that is no completion. */
   ALWAYS: 3,
 } as const;
-export type Notice = (typeof Notice)[keyof typeof Notice];
+export type NotifyLevel = (typeof NotifyLevel)[keyof typeof NotifyLevel];

@@ -6,7 +6,7 @@ import { assert } from '../../spi/checks/index.js';
 import type { CompletionQueue } from '../../spi/index.js';
 import type { EvdRecord } from '../evd-record.js';
 import type { DatEvent, PostedEvent } from '../events/event.js';
-import { CompletionCursor, Notice } from './completion-cursor.js';
+import { CompletionCursor, NotifyLevel } from './completion-cursor.js';
 import type { CompletionOwners } from './completion-owner.js';
 import type { EventBatch } from './event-batch.js';
 
@@ -112,7 +112,7 @@ export class EventStore {
     private readonly record: EvdRecord,
   ) {
     this.queue = new EventQueue(qlen);
-    const plain = reportsSolicited ? Notice.UNSOLICITED : Notice.UNKNOWN;
+    const plain = reportsSolicited ? NotifyLevel.UNSOLICITED : NotifyLevel.UNKNOWN;
     this.cursor = cq === undefined ? undefined : new CompletionCursor(cq, owners, plain);
   }
 
@@ -147,7 +147,7 @@ export class EventStore {
     try {
       this.scan();
     } catch {
-      this.record.arrived(Notice.ALWAYS);
+      this.record.arrived(NotifyLevel.ALWAYS);
     }
   }
 
@@ -161,7 +161,7 @@ export class EventStore {
     const follows = place === 'after' && inScan;
     if (follows && cursor !== undefined) cursor.followed = true;
     this.queue.push(event, follows ? (scanned + 1) >>> 0 : scanned);
-    this.record.arrived(Notice.ALWAYS);
+    this.record.arrived(NotifyLevel.ALWAYS);
     return true;
   }
 
@@ -206,7 +206,7 @@ export class EventStore {
   putBack(events: readonly DatEvent[]): void {
     this.back = [...events, ...(this.back ?? [])];
     this.lastBack = events;
-    this.record.arrived(Notice.ALWAYS);
+    this.record.arrived(NotifyLevel.ALWAYS);
   }
 
   /** True if none of the events put back has been taken. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Lmr, Pz } from '../../../core/index.js';
-import { SEND_ENTRY, Slot } from '../../../core/dat/work/entry-ring.js';
+import { SEND_ENTRY, EntryFlag } from '../../../core/dat/work/entry-ring.js';
 import { WorkQueue } from '../../../core/dat/work/queue-set.js';
 import { Ring, SQE, WrFlags, WrOpcode, sqeBytes } from '../../../core/spi/index.js';
 import { openFake } from '../../support/fake-provider.js';
@@ -18,7 +18,7 @@ function queue(entries = 8): WorkQueue {
   return new WorkQueue(Ring.allocate(entries, sqeBytes(3)), entries, 3, SEND_ENTRY);
 }
 
-function post(to: WorkQueue, lmrs: readonly Lmr[], flags: number = Slot.SIGNALLED): number {
+function post(to: WorkQueue, lmrs: readonly Lmr[], flags: number = EntryFlag.SIGNALLED): number {
   const index = to.producer;
   const count = to.putSegments(lmrs.map((lmr) => lmr.segment(0, 64)));
   to.ring.words[to.nextWord + SQE.CONTROL] = CONTROL | (count << 16);
@@ -32,8 +32,13 @@ describe('work queue', () => {
   it('notes flags in the entry, where no provider looks', async () => {
     const { a } = await regions();
     const sends = queue();
-    const all = Slot.HIDDEN | Slot.SIGNALLED | Slot.MARKER | Slot.QUIET | Slot.IMMEDIATE;
-    for (const flags of [0, Slot.HIDDEN, Slot.SIGNALLED, all]) {
+    const all =
+      EntryFlag.HIDDEN |
+      EntryFlag.SIGNALLED |
+      EntryFlag.MARKER |
+      EntryFlag.QUIET |
+      EntryFlag.IMMEDIATE;
+    for (const flags of [0, EntryFlag.HIDDEN, EntryFlag.SIGNALLED, all]) {
       const index = post(sends, [a], flags);
       const control = sends.ring.words[sends.ring.wordOf(index) + SQE.CONTROL]!;
       assert.equal(control & 0xffffff, CONTROL | (1 << 16));
@@ -78,11 +83,14 @@ describe('work queue', () => {
     const { a, b, c } = await regions();
     const [from, to] = [queue(), queue(16)];
     from.reclaimThrough(post(from, [c]));
-    post(from, [a], Slot.HIDDEN);
-    post(from, [b, c], Slot.SIGNALLED);
+    post(from, [a], EntryFlag.HIDDEN);
+    post(from, [b, c], EntryFlag.SIGNALLED);
     from.moveTo(to);
     assert.equal(from.outstanding, 0);
-    assert.deepEqual([to.flagsOf(0), to.flagsOf(1), to.widest], [Slot.HIDDEN, Slot.SIGNALLED, 2]);
+    assert.deepEqual(
+      [to.flagsOf(0), to.flagsOf(1), to.widest],
+      [EntryFlag.HIDDEN, EntryFlag.SIGNALLED, 2],
+    );
     assert.deepEqual(pins(a, b, c), [1, 1, 1]);
     to.reclaimThrough(1);
     assert.deepEqual(pins(a, b, c), [0, 0, 0]);
