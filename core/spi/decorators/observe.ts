@@ -3,7 +3,8 @@ import { checkOptions, checkValue, FUNCTION, kindOf, optional } from '../checks/
 import { refusing } from '../errors/consumer-errors.js';
 import type { ConfiguredProvider } from '../plugin/define-plugin.js';
 import type { Device, QueuePair, QueuePairInit, SharedReceiveQueue } from '../device/device.js';
-import { type AsyncEventType, type QpState, WcOpcode, WcStatus, WrOpcode } from '../wire/ib.js';
+import { type AsyncEventType, type QpState, WcStatus } from '../wire/ib.js';
+import { COMPLETED_AS } from '../wire/request-opcodes.js';
 import { CQE, type Ring, SQE } from '../layout/ring.js';
 import type { Clock } from '../time/clock.js';
 import { decorate, type DecoratorContext, type DecorateOptions } from './decorate.js';
@@ -93,21 +94,6 @@ export function observedDevice(device: Device, clock: Clock, observer: Observer)
     completionQueue: () => watch.completionQueue(),
     sharedReceiveQueue: (srq) => watch.sharedReceives(srq),
   });
-}
-
-/** By opcode of the request; SEND for all others. */
-const WC_OPCODES: Readonly<Record<number, WcOpcode>> = {
-  [WrOpcode.RDMA_WRITE]: WcOpcode.RDMA_WRITE,
-  [WrOpcode.RDMA_WRITE_WITH_IMM]: WcOpcode.RDMA_WRITE,
-  [WrOpcode.RDMA_READ]: WcOpcode.RDMA_READ,
-  [WrOpcode.ATOMIC_CMP_AND_SWP]: WcOpcode.COMP_SWAP,
-  [WrOpcode.ATOMIC_FETCH_AND_ADD]: WcOpcode.FETCH_ADD,
-  [WrOpcode.LOCAL_INV]: WcOpcode.LOCAL_INV,
-  [WrOpcode.BIND_MW]: WcOpcode.BIND_MW,
-};
-
-function completedAs(requested: number): CompletedOpcode {
-  return (WC_OPCODES[requested] ?? WcOpcode.SEND) as CompletedOpcode;
 }
 
 /** A queue's requests. */
@@ -216,7 +202,8 @@ class Watch {
     const queue = own ?? this.numbered.get(srqn);
     if (seen.status === WcStatus.SUCCESS || kind !== 'send') return this.tell(seen, queue);
     const requested = queue?.opcodes.get(seen.index & queue.mask);
-    const opcode = requested === undefined ? seen.opcode : completedAs(requested);
+    const opcode =
+      requested === undefined ? seen.opcode : (COMPLETED_AS[requested] as CompletedOpcode);
     const failing = queue?.failing.get(seen.index);
     if (failing === undefined) return this.tell({ ...seen, opcode }, queue);
     queue?.failing.delete(seen.index);

@@ -247,7 +247,7 @@ export const OPCODES: readonly OpcodeInfo[] = Array.from({ length: 256 }, (_, co
   opcodeInfo(code),
 );
 
-/** RC opcodes by name. Add `XRC_BASE` or `UC_BASE` for the same operation of those transports. */
+/** RC opcodes by name. Add the base of another transport for the same operation there. */
 export const RC = {
   sendFirst: 0x00,
   sendMiddle: 0x01,
@@ -277,6 +277,7 @@ export const RC = {
 } as const;
 
 export const UC_BASE = 0x20;
+export const UD_BASE = 0x60;
 export const XRC_BASE = 0xa0;
 
 export const UD = { sendOnly: 0x64, sendOnlyImm: 0x65 } as const;

@@ -3,7 +3,7 @@
  * send ring entries, and reads their payload where core wrote it: segments, or inline in the entry.
  * The requester chooses the request, the packet and the PSN.
  */
-import { SQE, WrFlags, WrOpcode } from '../../../core/spi/index.js';
+import { SQE, WrFlags } from '../../../core/spi/index.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
 import { BTH_FLAG, bthPad } from '../../../core/spi/wire/bth.js';
@@ -13,7 +13,7 @@ import {
   RETH_OFFSET_OF,
   XRCETH_OFFSET_OF,
 } from '../../../core/spi/wire/packet-layout.js';
-import { dataOpcode } from '../wire/request-opcodes.js';
+import { packetOpcode, takesReceive } from '../../../core/spi/wire/request-opcodes.js';
 import { writeReth, writeXrceth } from '../wire/extended-headers.js';
 import type { ConnectedQueuePair } from './connection.js';
 
@@ -53,9 +53,9 @@ export class MessagePackets {
     const offset = packet * qp.mtuBytes;
     const length = Math.min(qp.mtuBytes, lengthBytes - offset);
     const last = packet + 1 === packetCount;
-    const opcode = dataOpcode(wrOpcode, packet === 0, last) + qp.opcodeBase;
+    const opcode = packetOpcode(wrOpcode, packet === 0, last) + qp.opcodeBase;
     const solicited = last && (control & (WrFlags.SOLICITED << 8)) !== 0;
-    const se = solicited && wrOpcode !== WrOpcode.RDMA_WRITE ? BTH_FLAG.solicited : 0;
+    const se = solicited && takesReceive(wrOpcode) ? BTH_FLAG.solicited : 0;
     const flags = se | bthPad(length) | ackRequest;
     const header = tx.open(qp.peerPath.number, opcode, flags, qp.destinationQpn, psn);
     if (length > 0 && !this.addPayload(index, offset, length, packetCount === 1)) {

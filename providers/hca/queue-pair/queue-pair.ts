@@ -23,6 +23,7 @@ import {
   WrOpcode,
 } from '../../../core/spi/index.js';
 import { NO_ROW } from '../../../core/spi/internal/index.js';
+import { COMPLETED_AS } from '../../../core/spi/wire/request-opcodes.js';
 import { FLIGHT, flightLines } from '../common/flight-events.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
@@ -35,7 +36,6 @@ import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 import type { Engine } from './engine.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
 import { ATTRIBUTES, QueuePairMemory } from './queue-pair-memory.js';
-import { WC_OPCODE } from './wc-opcodes.js';
 
 /** The attributes of a queue pair, as they have been given: kept in words of its memory. */
 const NAMES = Object.keys(ATTRIBUTES) as (keyof typeof ATTRIBUTES)[];
@@ -315,7 +315,7 @@ export abstract class SoftQueuePair
     if (status === WcStatus.SUCCESS && (control & (WrFlags.SIGNALED << 8)) === 0) return;
     this.hca.counters.completions += 1;
     const { sendCq } = this;
-    const of = status | (WC_OPCODE[control & 0xff]! << 8);
+    const of = status | (COMPLETED_AS[control & 0xff]! << 8);
     const entry = sendCq.push(this, of, index, words, at + SQE.COOKIE_LO, byteLength);
     if (entry >= 0) sendCq.ring.words[entry + CQE.VENDOR_ERROR] = vendorError;
   }
@@ -418,13 +418,8 @@ export abstract class SoftQueuePair
   }
 }
 
-/** Send requests that put nothing on the wire: BIND_MW and LOCAL_INV. */
-export function isLocalOperation(wrOpcode: number): boolean {
-  return wrOpcode === WrOpcode.BIND_MW || wrOpcode === WrOpcode.LOCAL_INV;
-}
-
 /**
- * Does it; a completion status. Requests behind it have not begun yet, so a peer that gets the new
+ * Does a request that puts nothing on the wire, BIND_MW or LOCAL_INV; a completion status. Requests behind it have not begun yet, so a peer that gets the new
  * key by one of them finds the window bound (IBTA 10.8.3.3).
  */
 export function executeLocalOperation(qp: SoftQueuePair, index: number): number {

@@ -2,11 +2,10 @@
  * RC completer (IBTA 9.7.5 to 9.7.7): the requester's handling of acknowledgements, NAKs and READ
  * and atomic responses. Packets outside una <= PSN < maxPsn are ignored as stale or ghosts.
  */
-import { SQE, WcStatus, WrOpcode } from '../../../core/spi/index.js';
+import { SQE, WcStatus } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import type { RcQueuePair } from './queue-pair.js';
-import { needsResponse, takesReceive } from '../wire/request-opcodes.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
@@ -20,6 +19,11 @@ import {
   BITS_OF,
   OPERATION_OF,
 } from '../../../core/spi/wire/packet-layout.js';
+import {
+  ANSWERED_BY,
+  needsResponse,
+  takesReceive,
+} from '../../../core/spi/wire/request-opcodes.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { rnrTimerUs } from '../wire/rnr-timer.js';
 
@@ -219,7 +223,7 @@ export class RcCompleter {
     }
     const opcode = sendRing.words[sendRing.wordOf(qp.oldest) + SQE.CONTROL]! & 0xff;
     const slot = qp.oldest & sendRing.mask;
-    if (!needsResponse(opcode) || !this.acceptable(rx, opcode, slot)) {
+    if (!this.acceptable(rx, opcode, slot)) {
       qp.failOldest(WcStatus.BAD_RESP_ERR, 0);
       return;
     }
@@ -234,9 +238,9 @@ export class RcCompleter {
     if (aeth !== 0 && syndromeType(aethSyndrome(rx.view, rx.offset + aeth)) !== AETH_TYPE.ack) {
       return false;
     }
-    const read = OPERATION_OF[rx.opcode] === OPERATION.readResponse;
-    if (read !== isRead(wrOpcode)) return false;
-    if (!read) return OPERATION_OF[rx.opcode] === OPERATION.atomicAcknowledge;
+    const operation = OPERATION_OF[rx.opcode]!;
+    if (operation !== ANSWERED_BY[wrOpcode]) return false;
+    if (operation !== OPERATION.readResponse) return true;
     const packet = (rx.psn - requester.memory.firstPsn(slot)) & PSN_MASK;
     // Where a request ended before is not known any more when it is asked for again in parts.
     const final = packet + 1 === requester.memory.packets(slot);
@@ -292,8 +296,4 @@ export class RcCompleter {
     }
     this.onProgress();
   }
-}
-
-function isRead(wrOpcode: number): boolean {
-  return wrOpcode === WrOpcode.RDMA_READ;
 }

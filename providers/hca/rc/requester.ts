@@ -14,16 +14,25 @@ import {
 import { BTH_FLAG } from '../../../core/spi/wire/bth.js';
 import { RC } from '../../../core/spi/wire/opcode.js';
 import { ATOMIC_ETH_OFFSET_OF, XRCETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
+import {
+  isAtomic,
+  isLocal,
+  isRead,
+  needsResponse,
+  packetOpcode,
+  REQUEST_BIT,
+  REQUEST_BITS,
+  takesReceive,
+} from '../../../core/spi/wire/request-opcodes.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import type { ReliableQueuePair } from '../connected/connection.js';
 import { MessagePackets } from '../connected/message-packets.js';
 import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
-import { executeLocalOperation, isLocalOperation } from '../queue-pair/queue-pair.js';
+import { executeLocalOperation } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { writeAtomicOperands, writeAtomicTarget } from '../wire/atomic-eth.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
-import { isAtomic, isRcOpcode, needsResponse, takesReceive } from '../wire/request-opcodes.js';
 import { RcAckRequests } from './ack-requests.js';
 import { BytesOnTheWay, countsBytes, isHeavy, MOST_BYTES } from './bytes-in-flight.js';
 import { RcCredits } from './credits.js';
@@ -83,8 +92,9 @@ class RcRequestPackets extends MessagePackets {
     const { view } = hca.tx;
     const { words } = sendRing;
     const at = sendRing.wordOf(index);
-    const swap = (words[at + SQE.CONTROL]! & 0xff) === WrOpcode.ATOMIC_CMP_AND_SWP;
-    const opcode = (swap ? RC.compareSwap : RC.fetchAdd) + opcodeBase;
+    const wrOpcode = words[at + SQE.CONTROL]! & 0xff;
+    const swap = wrOpcode === WrOpcode.ATOMIC_CMP_AND_SWP;
+    const opcode = packetOpcode(wrOpcode, true, true) + opcodeBase;
     const eth = this.openAnswered(opcode, psn, at) + ATOMIC_ETH_OFFSET_OF[opcode]!;
     const vaHi = words[at + SQE.REMOTE_ADDRESS_HI]!;
     writeAtomicTarget(view, eth, vaHi, words[at + SQE.REMOTE_ADDRESS_LO]!, words[at + SQE.RKEY]!);
@@ -230,7 +240,7 @@ export class RcRequester implements AckWaiter {
   private mayAsk(inFlight: number, opcode: number): boolean {
     const initiator = this.beginInitiator();
     if (initiator.full) return false;
-    if (opcode !== WrOpcode.RDMA_READ) return true;
+    if (!isRead(opcode)) return true;
     const window = this.pace.window.packets;
     initiator.fit(window, this.una, this.maxPsn);
     if (inFlight === 0) return true;
@@ -280,7 +290,7 @@ export class RcRequester implements AckWaiter {
       this.doLocally(slot);
       return;
     }
-    if (opcode === WrOpcode.RDMA_READ) sent = this.sendRead(slot);
+    if (isRead(opcode)) sent = this.sendRead(slot);
     else if (isAtomic(opcode)) this.sendAtomic();
     else if (!this.packets.message(this.sendIndex, this.psn, this.packet)) {
       this.refuse(WcStatus.LOC_PROT_ERR);
@@ -524,12 +534,13 @@ function inspectRequest(qp: ReliableQueuePair, at: number, slot: number): number
   const control = memory.words[at + SQE.CONTROL]!;
   const opcode = control & 0xff;
   const inline = (control & (WrFlags.INLINE << 8)) !== 0;
-  const local = isLocalOperation(opcode);
+  const local = isLocal(opcode);
   const answered = needsResponse(opcode);
   memory.setPackets(slot, local ? 0 : 1);
   memory.setLengthBytes(slot, 0);
   memory.setLocal(slot, local ? LOCAL.TO_DO : LOCAL.NO);
-  if (!isRcOpcode(opcode) || (answered && (inline || memory.maxRdAtomic === 0))) {
+  const isKnown = (REQUEST_BITS[opcode]! & REQUEST_BIT.rc) !== 0;
+  if (!isKnown || (answered && (inline || memory.maxRdAtomic === 0))) {
     return WcStatus.LOC_QP_OP_ERR;
   }
   if (local) return WcStatus.SUCCESS;

@@ -10,10 +10,10 @@ import {
   SQE,
   WcOpcode,
   WcStatus,
-  WrOpcode,
 } from '../../../core/spi/index.js';
 import { OPCODE_BIT, OPERATION, TRANSPORT, UC_BASE } from '../../../core/spi/wire/opcode.js';
 import { BITS_OF, OPERATION_OF } from '../../../core/spi/wire/packet-layout.js';
+import { isLocal, REQUEST_BIT, REQUEST_BITS } from '../../../core/spi/wire/request-opcodes.js';
 import type { DropReason } from '../common/counters.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -21,26 +21,13 @@ import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js'
 import { MessagePackets } from '../connected/message-packets.js';
 import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
 import type { Engine } from '../queue-pair/engine.js';
-import {
-  executeLocalOperation,
-  isLocalOperation,
-  SoftQueuePair,
-} from '../queue-pair/queue-pair.js';
+import { executeLocalOperation, SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { NO_PATH, type PeerPath } from '../sending/peer-path.js';
 import { PSN_MASK, psnDiff, psnNext } from '../wire/psn.js';
 
 // UC requester (IBTA 9.8.2): cuts messages into packets and hands them to the port, once.
-
-/** Bits of the WrOpcodes that UC has (IBTA table 36). */
-const OPCODES =
-  (1 << WrOpcode.RDMA_WRITE) |
-  (1 << WrOpcode.RDMA_WRITE_WITH_IMM) |
-  (1 << WrOpcode.SEND) |
-  (1 << WrOpcode.SEND_WITH_IMM) |
-  (1 << WrOpcode.LOCAL_INV) |
-  (1 << WrOpcode.BIND_MW);
 
 class UcRequester {
   private psn = 0;
@@ -107,7 +94,7 @@ class UcRequester {
       qp.fetched = (this.sendIndex + 1) >>> 0;
       sendRing.consumer = qp.fetched;
     }
-    const local = isLocalOperation(opcode);
+    const local = isLocal(opcode);
     const status = local ? executeLocalOperation(qp, this.sendIndex) : this.sendPacket();
     if (status !== WcStatus.SUCCESS) return status;
     this.packet += 1;
@@ -123,8 +110,8 @@ class UcRequester {
     const { qp } = this;
     this.packetCount = 1;
     this.lengthBytes = 0;
-    if (opcode > 31 || (OPCODES & (1 << opcode)) === 0) return WcStatus.LOC_QP_OP_ERR;
-    if (isLocalOperation(opcode)) return WcStatus.SUCCESS;
+    if ((REQUEST_BITS[opcode]! & REQUEST_BIT.uc) === 0) return WcStatus.LOC_QP_OP_ERR;
+    if (isLocal(opcode)) return WcStatus.SUCCESS;
     const length = requestBytes(qp, at, MAX_MESSAGE_BYTES);
     if (length < 0) return -length;
     this.lengthBytes = length;

@@ -18,11 +18,11 @@ import {
   WcOpcode,
   WcStatus,
   WrFlags,
-  WrOpcode,
 } from '../../../core/spi/index.js';
 import { BTH_FLAG, BTH_LENGTH, bthPad, bthSolicited } from '../../../core/spi/wire/bth.js';
-import { TRANSPORT, UD } from '../../../core/spi/wire/opcode.js';
+import { TRANSPORT, UD_BASE } from '../../../core/spi/wire/opcode.js';
 import { IMMDT_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
+import { packetOpcode, REQUEST_BIT, REQUEST_BITS } from '../../../core/spi/wire/request-opcodes.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { segmentBytes, SegmentCursor } from '../memory/segment-cursor.js';
@@ -31,13 +31,7 @@ import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { type ReceiveSource, segmentCount } from '../srq/receive-source.js';
-import {
-  DETH_LENGTH,
-  dethQkey,
-  dethSrcQpn,
-  immdtValue,
-  writeDeth,
-} from '../wire/extended-headers.js';
+import { dethQkey, dethSrcQpn, immdtValue, writeDeth } from '../wire/extended-headers.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
 import type { AddressHandleTable, SoftAddressHandle } from './address-handle.js';
 
@@ -221,7 +215,7 @@ export class UdQueuePair extends SoftQueuePair {
     const at = sendRing.wordOf(this.fetched);
     const control = words[at + SQE.CONTROL]!;
     const opcode = control & 0xff;
-    const known = opcode === WrOpcode.SEND || opcode === WrOpcode.SEND_WITH_IMM;
+    const known = (REQUEST_BITS[opcode]! & REQUEST_BIT.ud) !== 0;
     const address = hca.addressHandles.find(words[at + SQE.ADDRESS_HANDLE]!);
     if (!known || address?.domain !== this.domain) return WcStatus.LOC_QP_OP_ERR;
     const length = requestBytes(this, at, hca.port.mtuBytes);
@@ -237,8 +231,8 @@ export class UdQueuePair extends SoftQueuePair {
     const { sendRing, hca } = this;
     const { tx } = hca;
     const { words } = sendRing;
-    const immediate = (control & 0xff) === WrOpcode.SEND_WITH_IMM;
-    const opcode = immediate ? UD.sendOnlyImm : UD.sendOnly;
+    const opcode = packetOpcode(control & 0xff, true, true) + UD_BASE;
+    const immediateAt = IMMDT_OFFSET_OF[opcode]!;
     const solicited = (control & (WrFlags.SOLICITED << 8)) !== 0 ? BTH_FLAG.solicited : 0;
     const flags = solicited | bthPad(length);
     const header = tx.open(address.path, opcode, flags, words[at + SQE.REMOTE_QPN]!, this.psn);
@@ -254,7 +248,9 @@ export class UdQueuePair extends SoftQueuePair {
     }
     const deth = header + BTH_LENGTH;
     writeDeth(tx.view, deth, this.outgoingQkey(words[at + SQE.REMOTE_QKEY]!), this.qpn);
-    if (immediate) tx.view.setUint32(deth + DETH_LENGTH, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    if (immediateAt !== 0) {
+      tx.view.setUint32(header + immediateAt, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
+    }
     this.psn = psnNext(this.psn);
     this.sends.add(this.fetched, length);
     this.fetched = (this.fetched + 1) >>> 0;
