@@ -43,6 +43,7 @@ import { SoftXrcDomain } from './srq/xrc-domain.js';
 import { UcQueuePair } from './uc/queue-pair.js';
 import { gsiPacket } from './ud/gsi-packet.js';
 import { UdQueuePair } from './ud/queue-pair.js';
+import type { HcaDriver } from './driver.js';
 
 /** The class for each type of queue pair. */
 type QueuePairClass = new (hca: Hca, qpn: number, init: QueuePairInit) => SoftQueuePair;
@@ -74,11 +75,6 @@ const ALWAYS = [
 
 /** `provides` of a provider of the software HCA and the modules over it. */
 export const HCA_PROVIDES = [...ALWAYS, 'mad', 'cm'] as const;
-
-/** How a device is driven; the driver is its only implementation. */
-export interface DeviceDrive {
-  progress(): boolean;
-}
 
 /** Calls that a provider adds to the device. */
 export interface DeviceHooks {
@@ -121,7 +117,7 @@ export class HcaDevice implements Device {
     /** @internal */
     readonly hca: Hca,
     random: Random,
-    private readonly drive: DeviceDrive,
+    private readonly drive: HcaDriver,
     private readonly hooks: DeviceHooks = {},
   ) {
     if (hooks.mapFile !== undefined) this.mapFile = hooks.mapFile;

@@ -18,8 +18,7 @@ import {
   TimerWheel,
 } from '../../core/spi/index.js';
 import { type DeviceHooks, HcaDevice } from './device.js';
-import { Hca } from './hca.js';
-import type { ReceiveFault, SendFault } from './queue-pair/engine.js';
+import { Hca, type ReceiveFault, type SendFault } from './hca.js';
 import { type HcaParameters, parametersOf } from './common/parameters.js';
 import { HandlerPacer, LIMITS, type Pacer, ROUND } from './pacing/index.js';
 import { checkPort } from './common/port-arrays.js';

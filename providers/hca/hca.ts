@@ -17,10 +17,11 @@ import {
   type PollingMode,
   type Random,
   type TimerWheel,
+  type WcStatus,
 } from '../../core/spi/index.js';
 import { FlightLog, Slab } from '../../core/spi/internal/index.js';
 import { AddressHandleTable } from './ud/address-handle.js';
-import type { CompletionHost, SoftCompletionQueue } from './completions/completion-queue.js';
+import type { SoftCompletionQueue } from './completions/completion-queue.js';
 import { HcaCounters } from './common/counters.js';
 import { KeptMemory } from './memory/kept-memory.js';
 import { MemoryTable } from './memory/memory.js';
@@ -33,14 +34,12 @@ import { PeerPaths } from './sending/peer-path.js';
 import { PeerTable } from './sending/peer-table.js';
 import { PlacementQueue } from './memory/placement-queue.js';
 import { PortReleases } from './memory/port-releases.js';
-import type { ReceiveFault, SendFault } from './queue-pair/engine.js';
-import type { DatagramEngine } from './ud/queue-pair.js';
 import { type AttributeLimits, limitsOf } from './queue-pair/queue-pair-attributes.js';
 import type { QueuePairMemory } from './queue-pair/queue-pair-memory.js';
 import { QueuePairTable } from './queue-pair/queue-pair-table.js';
 import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { ReceivedPacket } from './common/received-packet.js';
-import type { SharedReceiveHost, SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
+import type { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SegmentCursor } from './memory/segment-cursor.js';
 import { SendTurns } from './sending/send-scheduler.js';
 import { SharedReceiveTable } from './srq/shared-receive-table.js';
@@ -53,6 +52,18 @@ const MAX_BURSTS = LIMITS.MAX_BURSTS.value;
 
 /** Default P_Key without its membership bit: the only partition of RoCE. */
 const PKEY_BASE = 0x7fff;
+
+/**
+ * Asked for every send request when its turn comes: a status other than SUCCESS makes it fail so,
+ * unsent and in its order. For fault injection.
+ */
+export type SendFault = (qp: SoftQueuePair, wrOpcode: number) => WcStatus | undefined;
+
+/**
+ * Asked each time that a message of a connection needs a receive: true has it find none. For fault
+ * injection.
+ */
+export type ReceiveFault = (qp: SoftQueuePair) => boolean;
 
 export interface HcaOptions {
   readonly port: PacketPort;
@@ -71,7 +82,7 @@ export interface HcaOptions {
   readonly share?: DeviceShare | undefined;
 }
 
-export class Hca implements DatagramEngine, CompletionHost, SharedReceiveHost {
+export class Hca {
   readonly port: PacketPort;
   readonly timers: TimerWheel;
   readonly parameters: HcaParameters;

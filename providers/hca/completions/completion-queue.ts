@@ -16,7 +16,7 @@ import {
   SpiError,
   WcFlags,
 } from '../../../core/spi/index.js';
-import type { Pacer } from '../pacing/index.js';
+import type { Hca } from '../hca.js';
 import type { Notifiable } from './notification-queue.js';
 
 const MAX_ENTRIES = 1 << 22;
@@ -39,16 +39,6 @@ export interface CompletingQueuePair {
   readonly context: number;
 }
 
-/** Services that a completion queue needs from its device. */
-export interface CompletionHost {
-  /** Asks for `publish` at the end of the burst. */
-  completionsPending(cq: SoftCompletionQueue): void;
-  notify(target: Notifiable, argument: number): void;
-  readonly pacer: Pacer;
-  onCqDestroyed(cq: SoftCompletionQueue): void;
-  onPollingChanged(from: PollingMode, to: PollingMode): void;
-}
-
 export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   ring: Ring;
   readonly sources = new Set<CompletionSource>();
@@ -67,13 +57,13 @@ export class SoftCompletionQueue implements CompletionQueue, Notifiable {
   destroyed = false;
 
   constructor(
-    private readonly host: CompletionHost,
+    private readonly host: Hca,
     private readonly init: CompletionQueueInit,
   ) {
     this.ring = Ring.allocate(checkedEntries(init.minEntries), CQE_BYTES);
   }
 
-  belongsTo(host: CompletionHost): boolean {
+  belongsTo(host: Hca): boolean {
     return this.host === host;
   }
 

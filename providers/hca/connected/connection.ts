@@ -1,5 +1,4 @@
 /** A queue pair that has one peer: of RC, XRC or UC. */
-import type { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { PeerPath } from '../sending/peer-path.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -12,11 +11,6 @@ export interface ConnectedQueuePair extends SoftQueuePair {
   readonly sourcePort: number;
   readonly destinationQpn: number;
   readonly mtuBytes: number;
-}
-
-/** A queue pair whose peer answers: of RC or XRC. */
-export interface ReliableQueuePair extends ConnectedQueuePair {
-  readonly memory: ConnectionMemory;
 }
 
 /** True if a packet comes from the peer and has an allowed P_Key; counts other packets as drops. */

@@ -1,11 +1,6 @@
 /** Protection domains (IBTA 10.2.3): groups of objects that may be used together. */
 import { type MemoryRegion, type ProtectionDomain, SpiError } from '../../../core/spi/index.js';
-
-/** The device's memory, as its domains see it. */
-export interface DomainMemory {
-  register(domain: Domain, memory: ArrayBufferView, access: number, iova: bigint): MemoryRegion;
-  randomIova(): bigint;
-}
+import type { MemoryTable } from './memory.js';
 
 /** Another process that places data in the memory of a domain: an XRC host. */
 export interface RegionMirror {
@@ -24,11 +19,11 @@ export class Domain implements ProtectionDomain {
   mirror: RegionMirror | undefined = undefined;
 
   constructor(
-    private readonly memory: DomainMemory,
+    private readonly memory: MemoryTable,
     private readonly onDestroy: () => void,
   ) {}
 
-  belongsTo(memory: DomainMemory): boolean {
+  belongsTo(memory: MemoryTable): boolean {
     return this.memory === memory;
   }
 

@@ -7,6 +7,8 @@ import { Access, type MemoryWindow, type Random, SQE } from '../../../core/spi/i
 import { KeyTable } from './key-table.js';
 import type { Domain } from './domain.js';
 import type { Region } from './region.js';
+import type { MemoryTable } from './memory.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 
 const TWO_32 = 4294967296;
 const KEY_BITS = 8;
@@ -14,21 +16,6 @@ const KEY_MASK = 0xff;
 const WINDOW_ACCESS =
   Access.REMOTE_READ | Access.REMOTE_WRITE | Access.REMOTE_ATOMIC | Access.ZERO_BASED;
 const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
-
-/** A queue pair as windows know it: type 2 windows bound through it are its own. */
-export interface WindowBinder {
-  readonly domain: Domain;
-  readonly windows: Set<Window>;
-}
-
-/** Services that a window needs from the device's memory. */
-export interface WindowHost {
-  findRegion(key: number): Region | undefined;
-  /** True if a region has a key with these upper 24 bits. */
-  regionHasPrefix(prefix: number): boolean;
-  /** A window with this key no longer grants anything of the region. */
-  onUnbound(region: Region, key: number): void;
-}
 
 export class Window implements MemoryWindow {
   /** Upper 24 bits of its key; never 0. */
@@ -44,7 +31,7 @@ export class Window implements MemoryWindow {
   addressLo = 0;
   addressHi = 0;
   /** Type 2: the only queue pair that it is open to. */
-  binder: WindowBinder | undefined;
+  binder: SoftQueuePair | undefined;
   destroyed = false;
 
   constructor(
@@ -81,7 +68,7 @@ export class WindowTable {
   private readonly windows = new KeyTable<Window>();
 
   constructor(
-    private readonly host: WindowHost,
+    private readonly host: MemoryTable,
     private readonly random: Random,
   ) {}
 
@@ -126,7 +113,7 @@ export class WindowTable {
    * BIND_MW (IBTA 10.6.7.2): `words` from `at` on hold the send entry. False when it is refused,
    * and nothing has changed then.
    */
-  bind(binder: WindowBinder, words: Uint32Array, at: number): boolean {
+  bind(binder: SoftQueuePair, words: Uint32Array, at: number): boolean {
     const window = this.windows.find(words[at + SQE.BIND_WINDOW]!);
     const rkey = words[at + SQE.BIND_RKEY]!;
     if (window === undefined || window.domain !== binder.domain) return false;
@@ -141,7 +128,7 @@ export class WindowTable {
 
   private bindTo(
     window: Window,
-    binder: WindowBinder,
+    binder: SoftQueuePair,
     words: Uint32Array,
     at: number,
     length: number,
@@ -176,7 +163,7 @@ export class WindowTable {
    * LOCAL_INV, and the end of SEND_WITH_INV at its receiver (IBTA 10.6.7.2.5): only a type 2 window
    * that is bound, and through that queue pair. False when it is refused.
    */
-  invalidate(binder: WindowBinder, rkey: number): boolean {
+  invalidate(binder: SoftQueuePair, rkey: number): boolean {
     const window = this.find(rkey);
     if (window === undefined || window.binder !== binder) return false;
     window.unbind();

@@ -11,11 +11,12 @@ import {
   randomIova,
   SpiError,
 } from '../../../core/spi/index.js';
-import type { Domain, DomainMemory } from './domain.js';
+import type { Domain } from './domain.js';
 import { KeyTable } from './key-table.js';
-import { offsetIn, type WindowBinder, type WindowHost, WindowTable } from './memory-window.js';
-import { Region, type RegionOwner } from './region.js';
+import { offsetIn, WindowTable } from './memory-window.js';
+import { Region } from './region.js';
 import { UnreadAnswers } from './unread-answers.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 
 const ALL_ACCESS =
   Access.LOCAL_WRITE |
@@ -29,7 +30,7 @@ const REMOTE_CHANGE = Access.REMOTE_WRITE | Access.REMOTE_ATOMIC;
 /** Verdicts of `MemoryTable.check`. */
 export const MEMORY_CHECK = { OK: 0, BAD_KEY: 1, WRONG_DOMAIN: 2, BOUNDS: 3, RIGHTS: 4 } as const;
 
-export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
+export class MemoryTable {
   readonly windows: WindowTable;
   readonly unread = new UnreadAnswers();
   private readonly regions = new KeyTable<Region>();
@@ -126,7 +127,7 @@ export class MemoryTable implements DomainMemory, RegionOwner, WindowHost {
    * queue pairs of its domain (type 1) or to one of them (type 2).
    */
   checkRemote(
-    qp: WindowBinder,
+    qp: SoftQueuePair,
     domain: Domain,
     key: number,
     addressLo: number,

@@ -1,11 +1,7 @@
 /** Memory regions (IBTA 10.6.3): memory of the consumer's, and the key that opens it. */
 import { type MemoryRegion, SpiError } from '../../../core/spi/index.js';
 import type { Domain } from './domain.js';
-
-/** The table that a region is in. */
-export interface RegionOwner {
-  remove(region: Region): void;
-}
+import type { MemoryTable } from './memory.js';
 
 export class Region implements MemoryRegion {
   readonly lkey: number;
@@ -20,7 +16,7 @@ export class Region implements MemoryRegion {
   readonly bytes: Uint8Array;
 
   constructor(
-    private readonly table: RegionOwner,
+    private readonly table: MemoryTable,
     readonly domain: Domain,
     readonly key: number,
     readonly access: number,

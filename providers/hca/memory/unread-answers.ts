@@ -3,24 +3,18 @@
  * before that memory goes, since their peers may not have received the answers.
  */
 import type { Region } from './region.js';
-
-export interface AnswerKeeper {
-  /** Ends reads of the region under this key: its bytes may change from now on. */
-  keep(region: Region, key: number): void;
-  /** The region is gone. */
-  forget(region: Region): void;
-}
+import type { RcZeroCopyReads } from '../rc/zero-copy-reads.js';
 
 export class UnreadAnswers {
-  private readonly keepers = new Map<Region, Set<AnswerKeeper>>();
+  private readonly keepers = new Map<Region, Set<RcZeroCopyReads>>();
 
-  add(region: Region, keeper: AnswerKeeper): void {
+  add(region: Region, keeper: RcZeroCopyReads): void {
     const known = this.keepers.get(region);
     if (known) known.add(keeper);
     else this.keepers.set(region, new Set([keeper]));
   }
 
-  remove(region: Region, keeper: AnswerKeeper): void {
+  remove(region: Region, keeper: RcZeroCopyReads): void {
     const known = this.keepers.get(region);
     if (known?.delete(keeper) === true && known.size === 0) this.keepers.delete(region);
   }

@@ -29,11 +29,11 @@ import type { ReceivedPacket } from '../common/received-packet.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import type { Domain } from '../memory/domain.js';
-import type { Window, WindowBinder } from '../memory/memory-window.js';
+import type { Window } from '../memory/memory-window.js';
 import { OwnReceiveQueue, type ReceiveSource } from '../srq/receive-source.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
-import type { Engine } from './engine.js';
+import type { Hca } from '../hca.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
 import { ATTRIBUTES, QueuePairMemory } from './queue-pair-memory.js';
 
@@ -59,9 +59,7 @@ function keptAttributes(memory: QueuePairMemory): QueuePairAttributes {
   };
 }
 
-export abstract class SoftQueuePair
-  implements QueuePair, Notifiable, CompletionSource, WindowBinder
-{
+export abstract class SoftQueuePair implements QueuePair, Notifiable, CompletionSource {
   readonly type: QpType;
   readonly isManagement: boolean;
   readonly domain: Domain;
@@ -97,7 +95,7 @@ export abstract class SoftQueuePair
   private drainReported = false;
 
   protected constructor(
-    readonly hca: Engine,
+    readonly hca: Hca,
     readonly qpn: number,
     init: QueuePairInit,
     receives?: ReceiveSource,

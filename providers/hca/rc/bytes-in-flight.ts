@@ -3,8 +3,9 @@
  * congestion window counts packets, which says nothing about bytes there.
  */
 import { LOCAL_MTU_BYTES } from '../../../core/spi/index.js';
-import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
+import { LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { PSN_MASK } from '../wire/psn.js';
+import type { RcQueuePair } from './queue-pair.js';
 
 /** The most that a queue pair of ours ever has outstanding. */
 export const MOST_BYTES = 4 << 20;
@@ -24,23 +25,14 @@ export function isHeavy(mtuBytes: number, packets: number, lengthBytes: number):
   return countsBytes(mtuBytes) && (packets > 1 || lengthBytes >= HEAVY_BYTES);
 }
 
-/** The queue pair, as far as requests go. */
-interface SendQueue {
-  readonly memory: ConnectionMemory;
-  readonly sendRing: { readonly mask: number };
-  readonly oldest: number;
-  readonly fetched: number;
-  readonly mtuBytes: number;
-}
-
-export class BytesOnTheWay {
+export class BytesInFlight {
   /** Bytes of all requests before the one being sent, and of those that have completed. */
   private begun = 0;
   private ended = 0;
   /** The oldest request that is not in `ended`. */
   private oldest = 0;
 
-  constructor(private readonly qp: SendQueue) {}
+  constructor(private readonly qp: RcQueuePair) {}
 
   /** Starts with nothing sent. */
   begin(): void {

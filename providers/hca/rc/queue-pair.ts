@@ -18,16 +18,11 @@ import { BITS_OF } from '../../../core/spi/wire/packet-layout.js';
 import { FLIGHT } from '../common/flight-events.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { causeOf, neverAnswered } from '../common/report-words.js';
-import {
-  type ConnectedQueuePair,
-  isFromPeer,
-  type ReliableQueuePair,
-} from '../connected/connection.js';
-import type { Engine } from '../queue-pair/engine.js';
+import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js';
+import type { Hca } from '../hca.js';
 import { ConnectionMemory } from '../queue-pair/queue-pair-memory.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { NO_PATH, type PeerPath } from '../sending/peer-path.js';
-import type { ReportTaker } from '../sending/peer-table.js';
 import { noReceives } from '../srq/receive-source.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 import { AETH_TYPE, SYNDROME, syndromeType } from '../wire/aeth-syndrome.js';
@@ -43,20 +38,6 @@ import { RESPONSE } from './response-queue.js';
 // a retry. Only one hint has an effect: if nothing listens at the port, the oldest packet is sent
 // again.
 
-/** The requester, as far as hints of the network go. */
-interface HintedRequester {
-  /** PSN of the oldest unacknowledged packet. */
-  readonly una: number;
-  readonly outstanding: boolean;
-  readonly waitingForReceiver: boolean;
-  sendProbe(): void;
-}
-
-/** A connection that hints may be about. */
-interface HintedQueuePair extends ReliableQueuePair {
-  readonly requester: HintedRequester;
-}
-
 class RcNetworkReports {
   /** The last report about packets from the oldest unacknowledged on. */
   private last: NetworkReport | undefined = undefined;
@@ -64,7 +45,7 @@ class RcNetworkReports {
   /** The cause, once the retries have run out. */
   cause: string | undefined = undefined;
 
-  constructor(private readonly qp: HintedQueuePair) {}
+  constructor(private readonly qp: RcQueuePair) {}
 
   /** Each kind once for one oldest packet: hints come by the dozen. */
   note(report: NetworkReport): void {
@@ -173,7 +154,7 @@ const ROLES: Readonly<Partial<Record<QpType, Role>>> = {
 
 const RECEIVING: ReadonlySet<QpState> = new Set([QpState.RTR, QpState.RTS, QpState.SQD]);
 
-export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, ReportTaker {
+export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair {
   declare readonly memory: ConnectionMemory;
   private readonly role: Role;
   readonly opcodeBase: number;
@@ -194,7 +175,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair, Re
   /** Set from the first report on. */
   private networkReports: RcNetworkReports | undefined = undefined;
 
-  constructor(hca: Engine, qpn: number, init: QueuePairInit) {
+  constructor(hca: Hca, qpn: number, init: QueuePairInit) {
     const role = ROLES[init.type]!;
     super(hca, qpn, init, role.noReceives === undefined ? undefined : noReceives(init));
     this.role = role;

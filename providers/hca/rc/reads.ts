@@ -7,7 +7,7 @@ import { MEMORY_CHECK } from '../memory/memory.js';
 import type { Domain } from '../memory/domain.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import { FAULT } from '../connected/message-receiver.js';
-import { RcKeptReads, type KeptAnswers } from './zero-copy-reads.js';
+import { RcZeroCopyReads, type KeptAnswers } from './zero-copy-reads.js';
 import type { RcQueuePair } from './queue-pair.js';
 import type { RcResponder } from './responder.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -48,7 +48,7 @@ export class RcReads {
   /** By resource: the domain of its key, which on an XRC target is not always the same. */
   private readonly domains: (Domain | undefined)[] = [];
   /** Set from the first answer that is left in its memory. */
-  private kept: RcKeptReads | undefined = undefined;
+  private kept: RcZeroCopyReads | undefined = undefined;
 
   /** @param depth READ and atomic requests that the peer may have outstanding */
   constructor(
@@ -364,7 +364,7 @@ export class RcReads {
     const { tx, memory } = this.qp.hca;
     const { region } = memory;
     if (length > COPIED_PAYLOAD_BYTES) {
-      this.kept ??= new RcKeptReads(this.qp, this.resources);
+      this.kept ??= new RcZeroCopyReads(this.qp, this.resources);
       if (this.kept.mayStay(resource, region, memory.offset - offset)) {
         tx.addSegment(region.port, memory.offset, length);
         return;

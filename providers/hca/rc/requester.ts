@@ -26,7 +26,6 @@ import {
 } from '../../../core/spi/wire/request-opcodes.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
-import type { ReliableQueuePair } from '../connected/connection.js';
 import { MessagePackets } from '../connected/message-packets.js';
 import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { executeLocalOperation } from '../queue-pair/queue-pair.js';
@@ -34,12 +33,12 @@ import { requestBytes } from '../queue-pair/request-bytes.js';
 import { writeAtomicOperands, writeAtomicTarget } from '../wire/atomic-eth.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
 import { RcAckRequests } from './ack-requests.js';
-import { BytesOnTheWay, countsBytes, isHeavy, MOST_BYTES } from './bytes-in-flight.js';
+import { BytesInFlight, countsBytes, isHeavy, MOST_BYTES } from './bytes-in-flight.js';
 import { RcCredits } from './credits.js';
 import { RcInitiator } from './initiator.js';
 import { RcPace } from './pace.js';
 import type { RcQueuePair } from './queue-pair.js';
-import { type AckWaiter, RcTimers } from './timers.js';
+import { RcTimers } from './timers.js';
 
 /** How long a responder without receives is waited for before one message goes nevertheless. */
 const CREDIT_WAIT_US = 20_000;
@@ -47,7 +46,7 @@ const CREDIT_WAIT_US = 20_000;
 /** The packets of RC requests (IBTA 9.4): SENDs and WRITEs of its base, READs and atomics. */
 class RcRequestPackets extends MessagePackets {
   constructor(
-    protected override readonly qp: ReliableQueuePair,
+    protected override readonly qp: RcQueuePair,
     private readonly ackRequests: RcAckRequests,
     private readonly credits: RcCredits,
   ) {
@@ -114,7 +113,7 @@ class RcRequestPackets extends MessagePackets {
   }
 }
 
-export class RcRequester implements AckWaiter {
+export class RcRequester {
   /** Next PSN to send; after going back, below `maxPsn`. */
   psn = 0;
   /** One after the highest PSN ever sent. */
@@ -131,7 +130,7 @@ export class RcRequester implements AckWaiter {
   private mostPackets = 1;
   private readonly pace: RcPace;
   /** Bytes in flight, on a path whose packets are as long as messages. */
-  private bytes: BytesOnTheWay | undefined = undefined;
+  private bytes: BytesInFlight | undefined = undefined;
   /** The request being sent, and the next of its packets. */
   private sendIndex = 0;
   private packet = 0;
@@ -160,7 +159,7 @@ export class RcRequester implements AckWaiter {
     this.initiator = undefined;
     const { windowPackets } = hca.parameters;
     const { mtuBytes } = this.qp;
-    this.bytes = countsBytes(mtuBytes) ? new BytesOnTheWay(this.qp) : undefined;
+    this.bytes = countsBytes(mtuBytes) ? new BytesInFlight(this.qp) : undefined;
     this.bytes?.begin();
     const counted = this.bytes ? PATH_MTU_BYTES.at(-1)! : mtuBytes;
     this.mostPackets = this.pace.begin(windowPackets, counted, this.una);
@@ -529,7 +528,7 @@ export class RcRequester implements AckWaiter {
 // The check of an RC request, before anything of it is sent.
 
 /** Checks a request, once, and notes its size; a completion status. */
-function inspectRequest(qp: ReliableQueuePair, at: number, slot: number): number {
+function inspectRequest(qp: RcQueuePair, at: number, slot: number): number {
   const { memory } = qp;
   const control = memory.words[at + SQE.CONTROL]!;
   const opcode = control & 0xff;

@@ -8,10 +8,10 @@
  * peer to have a receive (IBTA 9.7.5.2.8).
  */
 import { TimerEntry } from '../../../core/spi/index.js';
-import type { Engine } from '../queue-pair/engine.js';
-import { type ConnectionMemory, NO_DEADLINE, TIME } from '../queue-pair/queue-pair-memory.js';
-import type { Sender } from '../sending/send-scheduler.js';
+import { NO_DEADLINE, TIME } from '../queue-pair/queue-pair-memory.js';
 import type { RcPace } from './pace.js';
+import type { RcQueuePair } from './queue-pair.js';
+import type { RcRequester } from './requester.js';
 
 /** IBTA lets the ACK timer take 1 to 4 times its nominal length: we back off within that. */
 const MAX_BACKOFF = 4;
@@ -19,23 +19,6 @@ const MAX_BACKOFF = 4;
 const EXACT_BELOW_US = 1000;
 /** Up to this many running timers of a device are few: see `pause`. */
 const FEW_TIMERS = 64;
-
-/** The queue pair, as its timers see it. */
-export interface TimedQueuePair extends Sender {
-  readonly hca: Engine;
-  readonly memory: ConnectionMemory;
-}
-
-/** A requester that may wait for an ACK. */
-export interface AckWaiter {
-  readonly outstanding: boolean;
-  /** Requests an ACK if no packet in flight does: true then, and nothing is amiss. */
-  requestAck(): boolean;
-  /** The peer has been silent for `waitedUs`. */
-  onAckTimeout(waitedUs: number): void;
-  /** A tail-loss probe: the oldest packet once more, which is no retry. */
-  sendProbe(): void;
-}
 
 /** Its deadline in the wheel may be earlier than the true ones: see `restart`. */
 export class RcTimers extends TimerEntry {
@@ -45,9 +28,9 @@ export class RcTimers extends TimerEntry {
   waitingForReceiver = false;
 
   constructor(
-    private readonly qp: TimedQueuePair,
+    private readonly qp: RcQueuePair,
     private readonly pace: RcPace,
-    private readonly waiter: AckWaiter,
+    private readonly waiter: RcRequester,
   ) {
     super();
   }

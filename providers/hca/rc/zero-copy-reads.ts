@@ -8,9 +8,8 @@
 import { QpState } from '../../../core/spi/index.js';
 import type { KeptCopy } from '../memory/kept-memory.js';
 import type { Region } from '../memory/region.js';
-import type { ReliableQueuePair } from '../connected/connection.js';
+import type { RcQueuePair } from './queue-pair.js';
 import { RES, RESOURCE, type ResponderResources } from './responder-resources.js';
-import type { AnswerKeeper } from '../memory/unread-answers.js';
 import { PSN_MASK } from '../wire/psn.js';
 
 /** The most that a queue pair of ours ever has outstanding, and that a page ring holds. */
@@ -24,18 +23,13 @@ const MOST_COPIED = 4096;
 /** No answer of this READ has been left in place. */
 const NONE = -1;
 
-/** The queue pair that answers. */
-export interface AnsweringQueuePair extends ReliableQueuePair {
-  readonly responder: { readonly ePsn: number };
-}
-
 export interface KeptAnswers extends KeptCopy {
   /** First packet of the READ that is in it, and one after the last. */
   readonly start: number;
   readonly end: number;
 }
 
-export class RcKeptReads implements AnswerKeeper {
+export class RcZeroCopyReads {
   /** By resource: where its answers were left, and the offset there of the READ's first byte. */
   private readonly regions: (Region | undefined)[];
   private readonly offsets: number[];
@@ -47,7 +41,7 @@ export class RcKeptReads implements AnswerKeeper {
   private stayed = 0;
 
   constructor(
-    private readonly qp: AnsweringQueuePair,
+    private readonly qp: RcQueuePair,
     private readonly resources: ResponderResources,
   ) {
     const { count } = resources;

@@ -15,17 +15,12 @@ import {
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { dethSrcQpn } from '../wire/extended-headers.js';
 import { DETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
-import type { PacketTaker } from './packet-dispatcher.js';
-
-/** A queue pair that may be in groups. */
-export interface GroupMember extends PacketTaker {
-  readonly qpn: number;
-}
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 
 interface Group {
   readonly gid: Gid;
   /** The options of each member. */
-  readonly members: Map<GroupMember, MulticastOptions>;
+  readonly members: Map<SoftQueuePair, MulticastOptions>;
 }
 
 const LISTENS = (1 << QpState.RTR) | (1 << QpState.RTS) | (1 << QpState.SQD) | (1 << QpState.SQE);
@@ -42,7 +37,7 @@ export class MulticastTable {
   }
 
   /** Attaching twice is once; how the queue pair is a member may change by it. */
-  attach(qp: GroupMember, gid: Gid, options: MulticastOptions = {}): void {
+  attach(qp: SoftQueuePair, gid: Gid, options: MulticastOptions = {}): void {
     if (options.sendOnly === true) {
       this.checkGroup(gid);
       return;
@@ -51,7 +46,7 @@ export class MulticastTable {
     this.groups.get(number)!.members.set(qp, options);
   }
 
-  detach(qp: GroupMember, gid: Gid): void {
+  detach(qp: SoftQueuePair, gid: Gid): void {
     const number = this.find(gid);
     if (number === undefined || !this.groups.get(number)!.members.has(qp)) {
       throw new SpiError('EINVAL', `queue pair ${qp.qpn} is not attached to ${ipFromGid(gid)}`);
@@ -60,7 +55,7 @@ export class MulticastTable {
   }
 
   /** The queue pair ends. */
-  detachAll(qp: GroupMember): void {
+  detachAll(qp: SoftQueuePair): void {
     for (const [number, { members }] of this.groups) if (members.has(qp)) this.leave(number, qp);
   }
 
@@ -79,7 +74,7 @@ export class MulticastTable {
   }
 
   /** A queue pair number means something with one of our addresses only. */
-  private isFrom(qp: GroupMember, rx: ReceivedPacket): boolean {
+  private isFrom(qp: SoftQueuePair, rx: ReceivedPacket): boolean {
     const deth = rx.offset + DETH_OFFSET_OF[rx.opcode]!;
     return dethSrcQpn(rx.view, deth) === qp.qpn && this.port.gids.some((gid) => isSource(rx, gid));
   }
@@ -109,7 +104,7 @@ export class MulticastTable {
     return number;
   }
 
-  private leave(number: number, qp: GroupMember): void {
+  private leave(number: number, qp: SoftQueuePair): void {
     const { members } = this.groups.get(number)!;
     members.delete(qp);
     if (members.size > 0) return;

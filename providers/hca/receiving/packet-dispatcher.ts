@@ -23,6 +23,8 @@ import {
 import type { DropReason, HcaCounters } from '../common/counters.js';
 import { ReceivedPacket } from '../common/received-packet.js';
 import type { MulticastTable } from './multicast.js';
+import type { Hca } from '../hca.js';
+import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 
 /** The drop counter of each verdict of the wire's `checkPacket`. */
 const DROP_OF_CHECK: Readonly<Record<number, DropReason>> = {
@@ -39,15 +41,6 @@ const bit = (...states: readonly number[]): number =>
 const TAKES_REQUESTS = bit(QpState.RTR, QpState.RTS, QpState.SQD, QpState.SQE);
 const TAKES_RESPONSES = bit(QpState.RTS, QpState.SQD);
 
-/** The HCA's side. */
-export interface DispatchHost {
-  readonly port: PacketPort;
-  readonly counters: HcaCounters;
-  readonly queuePairs: { find(qpn: number): PacketTaker | undefined };
-  readonly multicast: MulticastTable;
-  readonly share: DeviceShare | undefined;
-}
-
 export class PacketDispatcher {
   private readonly rx = new ReceivedPacket();
   private rxArena: Uint8Array | undefined;
@@ -58,7 +51,7 @@ export class PacketDispatcher {
   /** The packet being processed was handed over by another process. */
   private isHanded = false;
 
-  constructor(private readonly hca: DispatchHost) {}
+  constructor(private readonly hca: Hca) {}
 
   /** Dispatches the packets of the port's last `receive`: data first, then those for QP1. */
   dispatch(count: number): void {
@@ -118,7 +111,7 @@ export class PacketDispatcher {
     else this.deliver(at, opcode, hca.queuePairs.find(qpn));
   }
 
-  private deliver(at: number, opcode: number, qp: PacketTaker | undefined): void {
+  private deliver(at: number, opcode: number, qp: SoftQueuePair | undefined): void {
     const { rx, hca } = this;
     const { counters } = hca;
     if (qp === undefined) this.onUnknownQpn(at);
@@ -225,13 +218,4 @@ function handedAt(words: Uint32Array, at: number, bytes: Uint8Array): HandedPack
     sourcePort: words[at + RX.SOURCE_PORT]!,
     localGidIndex: words[at + RX.LOCAL_GID_INDEX]!,
   };
-}
-
-/** A queue pair, as one that packets come to. */
-export interface PacketTaker {
-  readonly state: QpState;
-  /** BTH transport code (top 3 opcode bits) of its packets. */
-  readonly transport: number;
-  /** A packet of the right transport, in a state that takes it. */
-  receive(rx: ReceivedPacket): void;
 }

@@ -17,18 +17,13 @@ import {
   SpiError,
 } from '../../../core/spi/index.js';
 import type { CompletionSource, SoftCompletionQueue } from '../completions/completion-queue.js';
+import type { Hca } from '../hca.js';
 import type { Domain } from '../memory/domain.js';
 import type { Notifiable } from '../completions/notification-queue.js';
 import type { ReceiveSource } from './receive-source.js';
 import type { SoftXrcDomain } from './xrc-domain.js';
 
 const SUBMISSION_BYTES = 4;
-
-/** Services that a shared receive queue needs from its device. */
-export interface SharedReceiveHost {
-  notify(target: Notifiable, argument: number): void;
-  onSharedReceiveQueueDestroyed(srq: SoftSharedReceiveQueue): void;
-}
 
 export class SoftSharedReceiveQueue
   implements SharedReceiveQueue, ReceiveSource, Notifiable, CompletionSource
@@ -58,7 +53,7 @@ export class SoftSharedReceiveQueue
   private maxWr: number;
 
   constructor(
-    private readonly host: SharedReceiveHost,
+    private readonly host: Hca,
     readonly srqn: number,
     private readonly init: SharedReceiveQueueInit,
     /** Most entries that any size may have. */

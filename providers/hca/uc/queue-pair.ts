@@ -20,7 +20,7 @@ import type { ReceivedPacket } from '../common/received-packet.js';
 import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js';
 import { MessagePackets } from '../connected/message-packets.js';
 import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
-import type { Engine } from '../queue-pair/engine.js';
+import type { Hca } from '../hca.js';
 import { executeLocalOperation, SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
@@ -193,7 +193,7 @@ export class UcQueuePair extends SoftQueuePair implements ConnectedQueuePair {
   private readonly requester: UcRequester;
   private readonly responder: UcResponder;
 
-  constructor(hca: Engine, qpn: number, init: QueuePairInit) {
+  constructor(hca: Hca, qpn: number, init: QueuePairInit) {
     super(hca, qpn, init);
     this.requester = new UcRequester(this);
     this.responder = new UcResponder(this);

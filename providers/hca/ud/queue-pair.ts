@@ -26,14 +26,14 @@ import { packetOpcode, REQUEST_BIT, REQUEST_BITS } from '../../../core/spi/wire/
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { segmentBytes, SegmentCursor } from '../memory/segment-cursor.js';
-import type { Engine } from '../queue-pair/engine.js';
+import type { Hca } from '../hca.js';
 import { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { type ReceiveSource, segmentCount } from '../srq/receive-source.js';
 import { dethQkey, dethSrcQpn, immdtValue, writeDeth } from '../wire/extended-headers.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
-import type { AddressHandleTable, SoftAddressHandle } from './address-handle.js';
+import type { SoftAddressHandle } from './address-handle.js';
 
 /**
  * The 40-byte area in front of every received datagram (IBTA 11.4.1.2; RoCEv2: the IP header). The
@@ -84,13 +84,7 @@ function ipv4Checksum(view: DataView, at: number): number {
 
 const PRIVILEGED_QKEY = 0x80000000;
 
-/** Services that datagram queue pairs need. */
-export interface DatagramEngine extends Engine {
-  readonly addressHandles: AddressHandleTable;
-}
-
 export class UdQueuePair extends SoftQueuePair {
-  declare readonly hca: DatagramEngine;
   override readonly transport = TRANSPORT.ud;
   private psn = 0;
   private qkey = 0;
@@ -98,7 +92,7 @@ export class UdQueuePair extends SoftQueuePair {
   private readonly cursor = new SegmentCursor();
   private readonly grhArea = new Uint8Array(GRH_LENGTH);
 
-  constructor(hca: DatagramEngine, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
+  constructor(hca: Hca, qpn: number, init: QueuePairInit, receives?: ReceiveSource) {
     super(hca, qpn, init, receives);
     this.sends = new UnacknowledgedSends(this);
   }

@@ -4,28 +4,18 @@
  * memory of that queue's protection domain.
  */
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { FAULT, type Fault } from '../connected/message-receiver.js';
-import type { Engine } from '../queue-pair/engine.js';
-import type { ReceiveSource } from '../srq/receive-source.js';
+import { FAULT } from '../connected/message-receiver.js';
+import type { RcQueuePair } from '../rc/queue-pair.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
-import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 import { OPCODE_BIT } from '../../../core/spi/wire/opcode.js';
 import { BITS_OF, XRCETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
 import { xrcethSrqn } from '../wire/extended-headers.js';
-
-/** The target, as its receives see it. */
-export interface XrcTarget {
-  readonly hca: Engine;
-  readonly xrcDomain: SoftXrcDomain | undefined;
-  receives: ReceiveSource;
-  readonly responder: { fail(fault: Fault): boolean };
-}
 
 export class NamedReceives {
   /** The queue that the present message names, or the last one did. */
   private named: SoftSharedReceiveQueue | undefined = undefined;
 
-  constructor(private readonly target: XrcTarget) {}
+  constructor(private readonly target: RcQueuePair) {}
 
   /**
    * Selects the queue that a packet names. The first packet of a message decides; the others must
