@@ -25,7 +25,7 @@ export class MessagePackets {
   /** The request that `cursor` walks. */
   private cursorIndex = -1;
 
-  constructor(protected readonly qp: ConnectedQueuePair) {}
+  constructor(private readonly qp: ConnectedQueuePair) {}
 
   /** Starts anew: the cursor's request may have another content now. */
   begin(): void {
@@ -62,8 +62,8 @@ export class MessagePackets {
       tx.abort();
       return false;
     }
-    if (XRCETH_OFFSET_OF[opcode] !== 0) this.putXrceth(header, opcode, at);
-    if (RETH_OFFSET_OF[opcode] !== 0) this.putReth(header, opcode, at, 0, lengthBytes);
+    if (XRCETH_OFFSET_OF[opcode] !== 0) putXrceth(qp, header, opcode, at);
+    if (RETH_OFFSET_OF[opcode] !== 0) putReth(qp, header, opcode, at, 0, lengthBytes);
     const extra = IMMDT_OFFSET_OF[opcode]! + IETH_OFFSET_OF[opcode]!;
     if (extra !== 0) tx.view.setUint32(header + extra, words[at + SQE.IMMEDIATE_OR_INVALIDATE]!);
     return true;
@@ -91,25 +91,30 @@ export class MessagePackets {
     cursor.seek(offset);
     return cursor.gather(hca.memory, domain, length, hca.tx) === MEMORY_CHECK.OK;
   }
+}
 
-  /** @param at the request's first word in the send ring */
-  protected putXrceth(header: number, opcode: number, at: number): void {
-    const srqn = this.qp.sendRing.words[at + SQE.XRC_SRQN]!;
-    writeXrceth(this.qp.hca.tx.view, header + XRCETH_OFFSET_OF[opcode]!, srqn);
-  }
+/** Writes the XRCETH. @param at the request's first word in the send ring */
+export function putXrceth(
+  { hca, sendRing }: ConnectedQueuePair,
+  header: number,
+  opcode: number,
+  at: number,
+): void {
+  const srqn = sendRing.words[at + SQE.XRC_SRQN]!;
+  writeXrceth(hca.tx.view, header + XRCETH_OFFSET_OF[opcode]!, srqn);
+}
 
-  /** Writes the RETH of `length` bytes from byte `offset` of the message on. */
-  protected putReth(
-    header: number,
-    opcode: number,
-    at: number,
-    offset: number,
-    length: number,
-  ): void {
-    const { words } = this.qp.sendRing;
-    const low = words[at + SQE.REMOTE_ADDRESS_LO]! + offset;
-    const high = words[at + SQE.REMOTE_ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
-    const reth = header + RETH_OFFSET_OF[opcode]!;
-    writeReth(this.qp.hca.tx.view, reth, high, low >>> 0, words[at + SQE.RKEY]!, length);
-  }
+/** Writes the RETH of `length` bytes from byte `offset` of the message on. */
+export function putReth(
+  { hca, sendRing: { words } }: ConnectedQueuePair,
+  header: number,
+  opcode: number,
+  at: number,
+  offset: number,
+  length: number,
+): void {
+  const low = words[at + SQE.REMOTE_ADDRESS_LO]! + offset;
+  const high = words[at + SQE.REMOTE_ADDRESS_HI]! + (low >= TWO_32 ? 1 : 0);
+  const reth = header + RETH_OFFSET_OF[opcode]!;
+  writeReth(hca.tx.view, reth, high, low >>> 0, words[at + SQE.RKEY]!, length);
 }

@@ -1,7 +1,7 @@
 /**
  * Receives SENDs and WRITEs packet by packet, for RC and UC (IBTA 9.7.4, 9.8.2.2). Nothing is
- * placed before its packet passes all checks. Each transport decides the order of packets, the
- * replies and the effect of a fault.
+ * placed before its packet passes all checks. A check that fails returns its fault. Each transport
+ * decides the order of packets, the replies and the effect of a fault.
  */
 import {
   Access,
@@ -36,7 +36,6 @@ import {
   RETH_OFFSET_OF,
   payloadLengthAllowed,
 } from '../../../core/spi/wire/packet-layout.js';
-import { PSN_MASK } from '../wire/psn.js';
 import { permits } from './access.js';
 import type { ConnectedQueuePair } from './connection.js';
 
@@ -73,16 +72,16 @@ export const FAULT = {
   capacity: { syndrome: nakInvalidRequest, status: LOC_LEN_ERR, drop: 'bufferTooSmall' },
   /** A READ, an atomic, or the queue that an XRC message names. */
   request: { syndrome: nakInvalidRequest, status: REM_INV_REQ_ERR },
+  /** No receive is posted: not an error. RC answers with an RNR NAK, UC drops the message. */
+  notReady: { syndrome: 0, status: WcStatus.SUCCESS, drop: 'noReceive' },
   /** The receive, or its queue, is malformed; or its memory may not be written to. */
   receive: { syndrome: nakRemoteOperational, status: LOC_QP_OP_ERR },
   memory: { syndrome: nakRemoteOperational, status: LOC_PROT_ERR },
 } as const satisfies Record<string, Fault>;
 
-export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
-  /** Expected PSN. */
-  ePsn = 0;
+export class MessageReceiver {
   /** OPERATION of the current message, `unknown` between messages and in one that is dropped. */
-  protected open: number = OPERATION.unknown;
+  open: number = OPERATION.unknown;
   private communicating = false;
   /** The current WRITE: where the next byte goes, and how many are to come. */
   private writeKey = 0;
@@ -95,24 +94,16 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
   /** The position in the receive, for SENDs of several packets. */
   private cursor: SegmentCursor | undefined = undefined;
 
-  constructor(protected readonly qp: QP) {}
-
-  /** Handles a fault; always returns false. */
-  abstract fail(fault: Fault): boolean;
-  /** Handles the lack of a posted receive; always returns false. */
-  protected abstract notReady(): boolean;
-  /** Called when a packet has been executed; `last` if it ends its message. */
-  protected abstract onExecuted(rx: ReceivedPacket, last: boolean): void;
+  constructor(private readonly qp: ConnectedQueuePair) {}
 
   /** Entering RTR. */
   begin(): void {
-    this.ePsn = this.qp.memory.receivePsn & PSN_MASK;
     this.open = OPERATION.unknown;
     this.communicating = false;
   }
 
   /** Notes a packet of any PSN: the first one makes the connection known. */
-  protected noteArrival(psn: number): void {
+  noteArrival(psn: number): void {
     const { qp } = this;
     if (this.communicating) return;
     this.communicating = true;
@@ -121,54 +112,53 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     qp.raise(AsyncEventType.COMM_EST);
   }
 
-  /** True if a packet in sequence is allowed for its operation. @param bits OPCODE_BIT */
-  protected admits(rx: ReceivedPacket, operation: number, bits: number): boolean {
+  /** Checks that a packet in sequence is allowed for its operation. @param bits OPCODE_BIT */
+  check(rx: ReceivedPacket, operation: number, bits: number): Fault | undefined {
     const { qp } = this;
     const expected = (bits & OPCODE_BIT.start) !== 0 ? OPERATION.unknown : operation;
-    if (this.open !== expected) return this.fail(FAULT.sequence);
-    if (!payloadLengthAllowed(rx.opcode, rx.payloadLength, qp.mtuBytes)) {
-      return this.fail(FAULT.length);
-    }
-    return permits(qp.memory.accessFlags, operation) || this.fail(FAULT.rights);
+    if (this.open !== expected) return FAULT.sequence;
+    if (!payloadLengthAllowed(rx.opcode, rx.payloadLength, qp.mtuBytes)) return FAULT.length;
+    return permits(qp.memory.accessFlags, operation) ? undefined : FAULT.rights;
   }
 
-  /** Takes in a packet of a SEND or WRITE. */
-  protected execute(rx: ReceivedPacket, operation: number, bits: number): void {
+  /** Places a packet of a SEND or WRITE. */
+  execute(rx: ReceivedPacket, operation: number, bits: number): Fault | undefined {
     const isSend = operation === OPERATION.send;
-    if (!(isSend ? this.executeSend(rx, bits) : this.executeWrite(rx, bits))) return;
-    const last = (bits & OPCODE_BIT.end) !== 0;
-    this.open = last ? OPERATION.unknown : operation;
-    this.onExecuted(rx, last);
-    if ((bits & OPCODE_BIT.receive) === 0) return;
-    this.complete(rx, bits, isSend ? WcOpcode.RECV : WcOpcode.RECV_RDMA_WITH_IMM);
+    const fault = isSend ? this.executeSend(rx, bits) : this.executeWrite(rx, bits);
+    if (fault !== undefined) return fault;
+    this.open = (bits & OPCODE_BIT.end) !== 0 ? OPERATION.unknown : operation;
+    return undefined;
   }
 
-  private executeSend(rx: ReceivedPacket, bits: number): boolean {
+  private executeSend(rx: ReceivedPacket, bits: number): Fault | undefined {
     const { hca, receives } = this.qp;
     const { payloadLength, payloadOffset } = rx;
     const whole = (bits & WHOLE) === WHOLE;
     const cursor = whole ? hca.cursor : (this.cursor ??= new SegmentCursor());
-    if ((bits & OPCODE_BIT.start) !== 0 && !this.startSend(cursor)) return false;
-    if (this.messageBytes + payloadLength > this.receiveCapacity) return this.fail(FAULT.capacity);
+    if ((bits & OPCODE_BIT.start) !== 0) {
+      const fault = this.startSend(cursor);
+      if (fault !== undefined) return fault;
+    }
+    if (this.messageBytes + payloadLength > this.receiveCapacity) return FAULT.capacity;
     const { memory, placements } = hca;
     const { domain } = receives;
     const verdict = cursor.scatter(memory, domain, payloadLength, payloadOffset, placements);
     if (verdict !== MEMORY_CHECK.OK) return this.failReceive(FAULT.memory);
     this.messageBytes += payloadLength;
-    return true;
+    return undefined;
   }
 
-  /** Takes a receive for a new SEND; false when it had to be refused. */
-  private startSend(cursor: SegmentCursor): boolean {
+  /** Takes a receive for a new SEND. */
+  private startSend(cursor: SegmentCursor): Fault | undefined {
     const { qp } = this;
-    if (!this.findsReceive()) return this.notReady();
+    if (!this.findsReceive()) return FAULT.notReady;
     const { words, maxSge } = qp.receives;
     const segments = segmentCount(words, qp.receiveEntry);
     if (segments > maxSge) return this.failReceive(FAULT.receive);
     cursor.start(words, qp.receiveEntry + RQE.SEGMENTS, segments);
     this.receiveCapacity = segmentBytes(words, qp.receiveEntry + RQE.SEGMENTS, segments);
     this.messageBytes = 0;
-    return true;
+    return undefined;
   }
 
   private findsReceive(): boolean {
@@ -177,20 +167,23 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
   }
 
   /** The receive in use cannot be filled: that is an error of this side. */
-  private failReceive(fault: Fault): boolean {
+  private failReceive(fault: Fault): Fault {
     this.qp.hca.counters.localErrors += 1;
-    return this.fail(fault);
+    return fault;
   }
 
-  private executeWrite(rx: ReceivedPacket, bits: number): boolean {
+  private executeWrite(rx: ReceivedPacket, bits: number): Fault | undefined {
     const { qp } = this;
     const { payloadLength, payloadOffset } = rx;
-    if ((bits & OPCODE_BIT.start) !== 0 && !this.startWrite(rx)) return false;
+    if ((bits & OPCODE_BIT.start) !== 0) {
+      const fault = this.startWrite(rx);
+      if (fault !== undefined) return fault;
+    }
     const last = (bits & OPCODE_BIT.end) !== 0;
     const fits = last ? payloadLength === this.writeLeft : payloadLength < this.writeLeft;
-    if (!fits) return this.fail(FAULT.length);
-    if (payloadLength > 0 && !this.writable(payloadLength)) return false;
-    if ((bits & OPCODE_BIT.receive) !== 0 && !this.findsReceive()) return this.notReady();
+    if (!fits) return FAULT.length;
+    if (payloadLength > 0 && !this.writable(payloadLength)) return FAULT.access;
+    if ((bits & OPCODE_BIT.receive) !== 0 && !this.findsReceive()) return FAULT.notReady;
     if (payloadLength > 0) {
       const { memory, placements } = qp.hca;
       placements.add(payloadOffset, payloadLength, memory.region, memory.offset);
@@ -199,11 +192,11 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     this.writeLo = low >>> 0;
     if (low >= TWO_32) this.writeHi += 1;
     this.writeLeft -= payloadLength;
-    return true;
+    return undefined;
   }
 
   /** Checks the whole range of a new WRITE, so that nothing of a bad one is placed. */
-  private startWrite(rx: ReceivedPacket): boolean {
+  private startWrite(rx: ReceivedPacket): Fault | undefined {
     const reth = rx.offset + RETH_OFFSET_OF[rx.opcode]!;
     const length = rethDmaLength(rx.view, reth);
     this.writeKey = rethRkey(rx.view, reth);
@@ -211,8 +204,8 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     this.writeHi = rethVaHi(rx.view, reth);
     this.writeLeft = length;
     this.messageBytes = length;
-    if (length > MAX_MESSAGE_BYTES) return this.fail(FAULT.length);
-    return length === 0 || this.writable(length);
+    if (length > MAX_MESSAGE_BYTES) return FAULT.length;
+    return length === 0 || this.writable(length) ? undefined : FAULT.access;
   }
 
   /** Checks the next `length` bytes of the current WRITE against its rkey. */
@@ -221,11 +214,13 @@ export abstract class MessageReceiver<QP extends ConnectedQueuePair> {
     const { memory } = qp.hca;
     const right = Access.REMOTE_WRITE;
     const verdict = memory.checkRemote(qp, qp.remoteDomain, key, lo, hi, length, right);
-    return verdict === MEMORY_CHECK.OK || this.fail(FAULT.access);
+    return verdict === MEMORY_CHECK.OK;
   }
 
-  private complete(rx: ReceivedPacket, bits: number, wcOpcode: number): void {
+  /** Completes the receive of a message whose last packet has been executed. */
+  complete(rx: ReceivedPacket, operation: number, bits: number): void {
     const { qp } = this;
+    const wcOpcode = operation === OPERATION.send ? WcOpcode.RECV : WcOpcode.RECV_RDMA_WITH_IMM;
     let flags = bthSolicited(rx.view, rx.offset) ? WcFlags.SOLICITED : 0;
     let immediateOrKey = 0;
     if ((bits & OPCODE_BIT.invalidate) !== 0) {

@@ -26,7 +26,7 @@ import {
 } from '../../../core/spi/wire/request-opcodes.js';
 import { FLIGHT } from '../common/flight-events.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
-import { MessagePackets } from '../connected/message-packets.js';
+import { MessagePackets, putReth, putXrceth } from '../connected/message-packets.js';
 import { type ConnectionMemory, LOCAL } from '../queue-pair/queue-pair-memory.js';
 import { executeLocalOperation } from '../queue-pair/queue-pair.js';
 import { requestBytes } from '../queue-pair/request-bytes.js';
@@ -43,20 +43,22 @@ import { RcTimers } from './timers.js';
 /** How long a responder without receives is waited for before one message goes nevertheless. */
 const CREDIT_WAIT_US = 20_000;
 
-/** The packets of RC requests (IBTA 9.4): SENDs and WRITEs of its base, READs and atomics. */
-class RcRequestPackets extends MessagePackets {
+/** The packets of RC requests (IBTA 9.4): SENDs and WRITEs, READs and atomics. */
+class RcRequestPackets {
+  private readonly messages: MessagePackets;
+
   constructor(
-    protected override readonly qp: RcQueuePair,
+    private readonly qp: RcQueuePair,
     private readonly ackRequests: RcAckRequests,
     private readonly credits: RcCredits,
   ) {
-    super(qp);
+    this.messages = new MessagePackets(qp);
   }
 
   /** Starts anew, with a connection or with the oldest unacknowledged packet. */
-  override begin(): void {
+  begin(): void {
     this.ackRequests.begin();
-    super.begin();
+    this.messages.begin();
   }
 
   /** Packet `packet` of the SEND or WRITE in a slot; false if its memory may not be read. */
@@ -76,14 +78,14 @@ class RcRequestPackets extends MessagePackets {
       memory.ackTimeoutUs === Infinity;
     const asks = this.ackRequests.setsAckReq(heavy || packet + 1 === packets, awaited, hca);
     const ackRequest = asks ? BTH_FLAG.ackRequest : 0;
-    return this.data(index, psn, packet, packets, lengthBytes, ackRequest);
+    return this.messages.data(index, psn, packet, packets, lengthBytes, ackRequest);
   }
 
   /** A READ request for `lengthBytes` from byte `offset` of the message. */
   read(index: number, psn: number, offset: number, lengthBytes: number): void {
     const at = this.qp.sendRing.wordOf(index);
     const opcode = RC.readRequest + this.qp.opcodeBase;
-    this.putReth(this.openAnswered(opcode, psn, at), opcode, at, offset, lengthBytes);
+    putReth(this.qp, this.openAnswered(opcode, psn, at), opcode, at, offset, lengthBytes);
   }
 
   atomic(index: number, psn: number): void {
@@ -108,7 +110,7 @@ class RcRequestPackets extends MessagePackets {
     const { hca, peerPath, destinationQpn } = this.qp;
     const header = hca.tx.open(peerPath.number, opcode, BTH_FLAG.ackRequest, destinationQpn, psn);
     this.ackRequests.answered();
-    if (XRCETH_OFFSET_OF[opcode] !== 0) this.putXrceth(header, opcode, at);
+    if (XRCETH_OFFSET_OF[opcode] !== 0) putXrceth(this.qp, header, opcode, at);
     return header;
   }
 }

@@ -7,20 +7,22 @@ import { AsyncEventType, QpState, WcOpcode, ringEntries } from '../../../core/sp
 import { FLIGHT } from '../common/flight-events.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { isAtomicOperation } from '../connected/access.js';
-import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
+import { FAULT, type Fault, MessageReceiver } from '../connected/message-receiver.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
 import { SYNDROME, creditCode, creditsOf, rnrNakSyndrome } from '../wire/aeth-syndrome.js';
 import { bthAckReq } from '../../../core/spi/wire/bth.js';
 import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import { BITS_OF, OPERATION_OF } from '../../../core/spi/wire/packet-layout.js';
-import { psnAdd, psnDiff, psnNext } from '../wire/psn.js';
+import { PSN_MASK, psnAdd, psnDiff, psnNext } from '../wire/psn.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RcReads } from './reads.js';
 import { ResponseQueue } from './response-queue.js';
 
 const NO_PSN = -1;
 
-export class RcResponder extends MessageReceiver<RcQueuePair> {
+export class RcResponder {
+  /** Expected PSN. */
+  ePsn = 0;
   /** Messages completed, modulo 2^24. */
   msn = 0;
   readonly responses: ResponseQueue;
@@ -38,15 +40,17 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
   private told = 0;
   /** PSN of the message that was refused for want of a receive. */
   private unmetPsn = NO_PSN;
+  private readonly messages: MessageReceiver;
 
-  constructor(qp: RcQueuePair) {
-    super(qp);
+  constructor(private readonly qp: RcQueuePair) {
+    this.messages = new MessageReceiver(qp);
     this.responses = new ResponseQueue(qp.memory);
   }
 
   /** Entering RTR. */
-  override begin(): void {
-    super.begin();
+  begin(): void {
+    this.messages.begin();
+    this.ePsn = this.qp.memory.receivePsn & PSN_MASK;
     this.msn = 0;
     this.ackPsn = NO_PSN;
     this.untold = false;
@@ -82,7 +86,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
 
   receive(rx: ReceivedPacket): void {
     const { drops } = this.qp.hca.counters;
-    this.noteArrival(rx.psn);
+    this.messages.noteArrival(rx.psn);
     if (this.responses.full) {
       // Our port cannot send the responses already owed: the packet counts as lost in flight.
       drops.backlogged += 1;
@@ -119,23 +123,30 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     const bits = BITS_OF[rx.opcode]!;
     const { namedReceives } = this.qp;
     this.gap?.close();
-    if (!this.admits(rx, operation, bits)) return;
-    if (namedReceives !== undefined && !namedReceives.select(rx)) return;
-    if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
+    const fault = this.messages.check(rx, operation, bits) ?? namedReceives?.select(rx);
+    if (fault !== undefined) this.fail(fault);
+    else if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
     else if (isAtomicOperation(operation)) this.reads.executeAtomic(rx);
     else this.execute(rx, operation, bits);
   }
 
-  protected override onExecuted(rx: ReceivedPacket, last: boolean): void {
-    const psn = this.ePsn;
+  /** Executes a packet of a SEND or WRITE, and acknowledges it. */
+  private execute(rx: ReceivedPacket, operation: number, bits: number): void {
+    const { messages, ePsn: psn } = this;
+    const fault = messages.execute(rx, operation, bits);
+    if (fault !== undefined) {
+      if (fault === FAULT.notReady) this.refuse();
+      else this.fail(fault);
+      return;
+    }
+    const receives = (bits & OPCODE_BIT.receive) !== 0;
     this.ackPsn = psn;
     this.ePsn = psnNext(psn);
-    if (last) {
-      this.msn = psnNext(this.msn);
-      if ((BITS_OF[rx.opcode]! & OPCODE_BIT.receive) !== 0) this.told -= 1;
-    }
+    if ((bits & OPCODE_BIT.end) !== 0) this.msn = psnNext(this.msn);
+    if (receives) this.told -= 1;
     if (bthAckReq(rx.view, rx.offset)) this.sendAck(psn);
     else this.untold = true;
+    if (receives) messages.complete(rx, operation, bits);
   }
 
   // --- answers ----------------------------------------------------------------------------------
@@ -160,7 +171,7 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
   /** Receives have been posted. The peer hears of it if it may think that there are few. */
   onPosted(): void {
     const { qp } = this;
-    if (!qp.credits || this.open !== OPERATION.unknown) return;
+    if (!qp.credits || this.messages.open !== OPERATION.unknown) return;
     const news =
       this.lacksReceive || (this.ackPsn !== NO_PSN && this.told * 4 < qp.receives.posted);
     if (news) this.sendAck(psnAdd(this.ePsn, -1));
@@ -179,17 +190,16 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
     qp.hca.turns.scheduleFirst(qp);
   }
 
-  /** An RNR NAK. */
-  protected override notReady(): boolean {
+  /** Refuses a message for want of a receive: an RNR NAK. */
+  private refuse(): void {
     this.qp.hca.counters.drops.noReceive += 1;
     this.unmetPsn = this.ePsn;
     this.sendNak(rnrNakSyndrome(this.qp.memory.minRnrTimer));
     (this.gap ??= new SequenceGap()).open(this.ePsn);
-    return false;
   }
 
   /** A fatal NAK: the receive in use fails, or an event tells; the connection is over. */
-  override fail({ syndrome, status }: Fault): boolean {
+  fail({ syndrome, status }: Fault): void {
     const { qp } = this;
     this.sendNak(syndrome);
     this.ownReads?.repeatKept();
@@ -201,7 +211,6 @@ export class RcResponder extends MessageReceiver<RcQueuePair> {
       qp.raise(access ? AsyncEventType.QP_ACCESS_ERR : AsyncEventType.QP_REQ_ERR);
     }
     qp.toError();
-    return false;
   }
 
   /**

@@ -14,7 +14,6 @@ import {
 import { OPCODE_BIT, OPERATION, TRANSPORT, UC_BASE } from '../../../core/spi/wire/opcode.js';
 import { BITS_OF, OPERATION_OF } from '../../../core/spi/wire/packet-layout.js';
 import { isLocal, REQUEST_BIT, REQUEST_BITS } from '../../../core/spi/wire/request-opcodes.js';
-import type { DropReason } from '../common/counters.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js';
@@ -138,9 +137,23 @@ class UcRequester {
  */
 const STALE_PSNS = 1 << 16;
 
-class UcResponder extends MessageReceiver<ConnectedQueuePair> {
+class UcResponder {
+  /** Expected PSN. */
+  private ePsn = 0;
+  private readonly messages: MessageReceiver;
+
+  constructor(private readonly qp: ConnectedQueuePair) {
+    this.messages = new MessageReceiver(qp);
+  }
+
+  /** Entering RTR. */
+  begin(): void {
+    this.messages.begin();
+    this.ePsn = this.qp.memory.receivePsn & PSN_MASK;
+  }
+
   receive(rx: ReceivedPacket): void {
-    this.noteArrival(rx.psn);
+    this.messages.noteArrival(rx.psn);
     const ahead = psnDiff(rx.psn, this.ePsn);
     if (ahead < 0 && ahead >= -STALE_PSNS) {
       this.qp.hca.counters.drops.duplicate += 1;
@@ -151,34 +164,26 @@ class UcResponder extends MessageReceiver<ConnectedQueuePair> {
     const bits = BITS_OF[rx.opcode]!;
     // A message whose end never came makes room for the next one.
     if ((bits & OPCODE_BIT.start) !== 0 || ahead !== 0) this.abandon();
-    if (this.admits(rx, operation, bits)) this.execute(rx, operation, bits);
+    const { messages } = this;
+    const fault = messages.check(rx, operation, bits) ?? messages.execute(rx, operation, bits);
+    if (fault !== undefined) this.fail(fault);
+    else if ((bits & OPCODE_BIT.receive) !== 0) messages.complete(rx, operation, bits);
   }
 
-  protected override onExecuted(): void {
-    // Nothing is acknowledged.
-  }
-
-  override fail({ drop, status }: Fault): boolean {
-    if (drop !== undefined) return this.drop(drop);
-    this.qp.completeReceive(status, WcOpcode.RECV, 0, 0, 0, 0);
-    this.qp.toError();
-    return false;
-  }
-
-  protected override notReady(): boolean {
-    return this.drop('noReceive');
-  }
-
-  /** Drops a packet, and with it the rest of its message. */
-  private drop(reason: DropReason): boolean {
-    this.qp.hca.counters.drops[reason] += 1;
+  private fail({ drop, status }: Fault): void {
+    if (drop === undefined) {
+      this.qp.completeReceive(status, WcOpcode.RECV, 0, 0, 0, 0);
+      this.qp.toError();
+      return;
+    }
+    // The packet is dropped, and with it the rest of its message.
+    this.qp.hca.counters.drops[drop] += 1;
     this.abandon();
-    return false;
   }
 
   /** Forgets the current message. */
   private abandon(): void {
-    this.open = OPERATION.unknown;
+    this.messages.open = OPERATION.unknown;
     this.qp.putBackReceive();
   }
 }

@@ -4,7 +4,7 @@
  * memory of that queue's protection domain.
  */
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { FAULT } from '../connected/message-receiver.js';
+import { FAULT, type Fault } from '../connected/message-receiver.js';
 import type { RcQueuePair } from '../rc/queue-pair.js';
 import type { SoftSharedReceiveQueue } from '../srq/shared-receive-queue.js';
 import { OPCODE_BIT } from '../../../core/spi/wire/opcode.js';
@@ -20,21 +20,21 @@ export class NamedReceives {
   /**
    * Selects the queue that a packet names. The first packet of a message decides; the others must
    * name the same queue.
-   * @returns false for an XRC violation, an invalid request (IBTA annex A14): the queue does not
-   * exist, is no XRC queue or belongs to another domain
+   * @returns for an XRC violation, an invalid request (IBTA annex A14): the queue does not exist, is
+   * no XRC queue or belongs to another domain
    */
-  select(rx: ReceivedPacket): boolean {
+  select(rx: ReceivedPacket): Fault | undefined {
     const { target } = this;
     const srqn = xrcethSrqn(rx.view, rx.offset + XRCETH_OFFSET_OF[rx.opcode]!);
     const starts = (BITS_OF[rx.opcode]! & OPCODE_BIT.start) !== 0;
     const found = starts ? target.hca.sharedReceives.find(srqn) : this.named;
     if (found === undefined || found.destroyed || found.srqn !== srqn || !this.reaches(found)) {
-      return target.responder.fail(FAULT.request);
+      return FAULT.request;
     }
-    if (found.failed) return target.responder.fail(FAULT.receive);
+    if (found.failed) return FAULT.receive;
     this.named = found;
     target.receives = found;
-    return true;
+    return undefined;
   }
 
   private reaches(srq: SoftSharedReceiveQueue): boolean {
