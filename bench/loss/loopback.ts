@@ -5,7 +5,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { silentLogger } from '../../core/spi/index.js';
 import type { HcaNode } from '../../providers/kit/hca-node.js';
-import { softroceNode } from '../../providers/softroce/node.js';
+import { softroceNode } from '../../providers/softroce/instance.js';
 import { openSocketPort } from '../../providers/softroce/socket-port.js';
 import { Flow, Host, MTU_BYTES } from './flow.js';
 import { LossyPort } from './lossy-port.js';

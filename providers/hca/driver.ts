@@ -6,42 +6,26 @@
  */
 import {
   type Clock,
-  type DeviceShare,
   GSI_QPN,
   type HandedPacket,
-  type Logger,
   type NetworkReport,
-  type PacketPort,
   type PacketPortHandlers,
   type Random,
   type Scheduler,
   TimerWheel,
 } from '../../core/spi/index.js';
-import { type DeviceHooks, HcaDevice } from './device.js';
-import { Hca, type ReceiveFault, type SendFault } from './hca.js';
-import { type HcaParameters, parametersOf } from './common/parameters.js';
+import { HcaDevice } from './device.js';
+import { type DeviceSetup, Hca } from './hca.js';
 import { HandlerPacer, LIMITS, type Pacer, ROUND } from './pacing/index.js';
-import { checkPort } from './common/port-arrays.js';
 
 const { ROUND: GO_ON, SEND_AND_TURN, SLEEP, WAIT_FOR_CONSUMER } = ROUND.actions;
 const MAX_ROUNDS = LIMITS.MAX_ROUNDS.value;
 /** Tasks that handlers defer, of one pump. */
 const MAX_TASKS = MAX_ROUNDS;
 
-export interface HcaDriverOptions {
-  readonly name: string;
-  readonly port: PacketPort;
+export interface HcaDriverOptions extends DeviceSetup {
   readonly clock: Clock;
   readonly random: Random;
-  readonly logger: Logger;
-  readonly parameters?: Partial<HcaParameters>;
-  readonly hooks?: DeviceHooks;
-  /** @internal */
-  readonly sendFault?: SendFault;
-  /** @internal */
-  readonly receiveFault?: ReceiveFault;
-  /** Set if other processes share the device. */
-  readonly share?: DeviceShare | undefined;
   /**
    * Work waits for `pump`: a doorbell rang, a timer was started or something was deferred, outside
    * of one. Called at most once until the next pump, possibly from inside a consumer's call: it
@@ -62,29 +46,14 @@ export class HcaDriver implements Scheduler {
   private readonly handlers = new HandlerPacer();
   /** `look` has already done the work of the first round of the next pump. */
   private ahead = false;
-  private readonly logger: Logger;
 
   constructor(private readonly options: HcaDriverOptions) {
-    const { name, port, clock, random, logger } = options;
-    const parameters = parametersOf(options.parameters);
-    checkPort(port, parameters);
-    this.logger = logger;
+    const { name, clock, random, hooks } = options;
     this.timers = new TimerWheel(clock.now(), () => this.hca.requestPump());
-    this.hca = new Hca({
-      port,
-      random,
-      timers: this.timers,
-      now: () => clock.now(),
-      parameters,
-      requestPump: options.requestPump,
-      onCqGone: (cq) => this.device.onCqGone(cq),
-      ...(options.sendFault && { sendFault: options.sendFault }),
-      ...(options.receiveFault && { receiveFault: options.receiveFault }),
-      share: options.share,
-    });
+    this.hca = new Hca(options, this.timers, (cq) => this.device.onCqGone(cq));
     this.hca.nowUs = clock.now();
     this.pacer = this.hca.pacer;
-    this.device = new HcaDevice(name, this.hca, random, this, options.hooks);
+    this.device = new HcaDevice(name, this.hca, random, this, hooks);
   }
 
   /** Runs a task at the end of the current pump, or of the next one. */
@@ -266,7 +235,7 @@ export class HcaDriver implements Scheduler {
       try {
         notifications.runOne();
       } catch (error) {
-        this.logger.error('a handler threw', { device: this.options.name, error });
+        this.options.logger.error('a handler threw', { device: this.options.name, error });
       }
       if (notifications.length > 0 && !this.mayStart()) return false;
     }

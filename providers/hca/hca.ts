@@ -9,15 +9,15 @@
  * - `publish` shows completions; handlers to be called wait in `notifications`.
  * - `requestsShown` and `requestPump` announce new work.
  */
-import {
-  type DeviceShare,
-  type HandedPacket,
-  type NetworkReport,
-  type PacketPort,
-  type PollingMode,
-  type Random,
-  type TimerWheel,
-  type WcStatus,
+import type {
+  DeviceShare,
+  HandedPacket,
+  Logger,
+  NetworkReport,
+  PacketPort,
+  PollingMode,
+  TimerWheel,
+  WcStatus,
 } from '../../core/spi/index.js';
 import { FlightLog, Slab } from '../../core/spi/internal/index.js';
 import { AddressHandleTable } from './ud/address-handle.js';
@@ -27,7 +27,10 @@ import { KeptMemory } from './memory/kept-memory.js';
 import { MemoryTable } from './memory/memory.js';
 import { MulticastTable } from './receiving/multicast.js';
 import { type Notifiable, NotificationQueue } from './completions/notification-queue.js';
-import type { HcaParameters } from './common/parameters.js';
+import { type HcaParameters, parametersOf } from './common/parameters.js';
+import { checkPort } from './common/port-arrays.js';
+import type { DeviceHooks } from './device.js';
+import type { HcaDriverOptions } from './driver.js';
 import { DOORBELL, LIMITS, Pacer } from './pacing/index.js';
 import { PacketDispatcher } from './receiving/packet-dispatcher.js';
 import { PeerPaths } from './sending/peer-path.js';
@@ -65,18 +68,16 @@ export type SendFault = (qp: SoftQueuePair, wrOpcode: number) => WcStatus | unde
  */
 export type ReceiveFault = (qp: SoftQueuePair) => boolean;
 
-export interface HcaOptions {
+/** What a provider gives its device: one object, which the layers above the engine hand on. */
+export interface DeviceSetup {
+  readonly name: string;
   readonly port: PacketPort;
-  readonly timers: TimerWheel;
-  readonly random: Random;
-  /** Microseconds. */
-  readonly now: () => number;
-  readonly parameters: HcaParameters;
-  /** Something waits for the pump: called once until it begins. */
-  readonly requestPump: () => void;
-  /** For the device's list of completion queues. */
-  readonly onCqGone: (cq: SoftCompletionQueue) => void;
+  readonly logger: Logger;
+  readonly parameters?: Partial<HcaParameters>;
+  readonly hooks?: DeviceHooks;
+  /** @internal */
   readonly sendFault?: SendFault;
+  /** @internal */
   readonly receiveFault?: ReceiveFault;
   /** Set if other processes share the device. */
   readonly share?: DeviceShare | undefined;
@@ -84,7 +85,6 @@ export interface HcaOptions {
 
 export class Hca {
   readonly port: PacketPort;
-  readonly timers: TimerWheel;
   readonly parameters: HcaParameters;
   readonly limits: AttributeLimits;
   readonly counters = new HcaCounters();
@@ -121,17 +121,22 @@ export class Hca {
   private readonly awaitingPort = new Set<SoftQueuePair>();
   private readonly releases: PortReleases;
 
-  constructor(private readonly options: HcaOptions) {
-    const { port, random, parameters } = options;
+  /** @param onCqGone for the device's list of completion queues */
+  constructor(
+    private readonly options: HcaDriverOptions,
+    readonly timers: TimerWheel,
+    private readonly onCqGone: (cq: SoftCompletionQueue) => void,
+  ) {
+    const { port, random, share, sendFault, receiveFault } = options;
     this.port = port;
-    this.sendFault = options.sendFault;
-    this.receiveFault = options.receiveFault;
-    this.share = options.share;
-    this.timers = options.timers;
-    this.parameters = parameters;
-    this.limits = limitsOf(port, parameters);
-    this.queuePairs = new QueuePairTable(random, options.share?.slot);
-    this.sharedReceives = new SharedReceiveTable(random, options.share?.slot);
+    this.sendFault = sendFault;
+    this.receiveFault = receiveFault;
+    this.share = share;
+    this.parameters = parametersOf(options.parameters);
+    checkPort(port, this.parameters);
+    this.limits = limitsOf(port, this.parameters);
+    this.queuePairs = new QueuePairTable(random, share?.slot);
+    this.sharedReceives = new SharedReceiveTable(random, share?.slot);
     this.multicast = new MulticastTable(port);
     this.paths = new PeerPaths({
       addPath: (...destination) => port.addPath(...destination),
@@ -152,14 +157,14 @@ export class Hca {
   readClock(): void {
     const { port } = this;
     port.readClock?.();
-    this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.now();
+    this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.clock.now();
   }
 
   /** Takes in one burst of the port, and the time; the number of packets. */
   receive(): number {
     const { port, pacer } = this;
     const count = port.receive();
-    this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.now();
+    this.nowUs = port.clockUs !== undefined ? port.clockUs[0]! : this.options.clock.now();
     if (count > 0) {
       pacer.moving = true;
       this.dispatcher.dispatch(count);
@@ -213,7 +218,7 @@ export class Hca {
   }
 
   onCqDestroyed(cq: SoftCompletionQueue): void {
-    this.options.onCqGone(cq);
+    this.onCqGone(cq);
   }
 
   onPollingChanged(from: PollingMode, to: PollingMode): void {

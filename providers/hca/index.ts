@@ -7,6 +7,7 @@ export type { DropReason, HcaCounters } from './common/counters.js';
 export { type DeviceHooks, HCA_PROVIDES, HcaDevice } from './device.js';
 export { HcaDriver } from './driver.js';
 export type { HcaDriverOptions } from './driver.js';
+export type { DeviceSetup } from './hca.js';
 export { defaultParameters } from './common/parameters.js';
 export type { HcaParameters } from './common/parameters.js';
 export { checkPort } from './common/port-arrays.js';

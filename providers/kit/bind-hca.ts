@@ -2,6 +2,7 @@
 import {
   CM,
   type Clock,
+  type CmModule,
   MAD,
   PACKET_PORT,
   type PacketPort,
@@ -15,16 +16,20 @@ import { mad } from '../../plugins/mad/index.js';
 import { xrc } from '../../plugins/xrc/index.js';
 import { bindNode, type HostNode } from '../host/index.js';
 
-/**
- * @param node is made of the port as it stands in the container, where a plugin may have wrapped it
- * @param clock apart from the node, so that what stands over the port may have it
- */
+export interface HcaBindings<N extends HostNode> {
+  readonly port: PacketPort;
+  readonly node: Token<N>;
+  /** Makes it of the port as it stands in the container, where a plugin may have wrapped it. */
+  readonly makeNode: (through: PacketPort) => N;
+  /** Apart from the node, so that what stands over the port may have it. */
+  readonly clock: Clock;
+  /** The device is there, and its CM. */
+  readonly onOpen?: (node: N, cm: CmModule) => void;
+}
+
 export function bindHca<N extends HostNode>(
   registrar: Registrar,
-  port: PacketPort,
-  node: Token<N>,
-  makeNode: (through: PacketPort) => N,
-  clock: Clock,
+  { port, node, makeNode, clock, onOpen }: HcaBindings<N>,
 ): void {
   registrar.bind(PACKET_PORT, () => port);
   registrar.bind(
@@ -35,4 +40,5 @@ export function bindHca<N extends HostNode>(
   registrar.bind(MAD, mad({}));
   registrar.bind(CM, cm({}));
   registrar.bind(XRC, xrc({}));
+  if (onOpen) registrar.onOpen(part({ node, cm: CM }, (made) => onOpen(made.node, made.cm)));
 }

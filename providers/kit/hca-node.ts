@@ -1,21 +1,14 @@
 /** The software HCA on a packet port of any kind, driven by the event loop. */
 import type {
   Clock,
-  DeviceShare,
+  CmModule,
   HandedPacket,
-  Logger,
   PacketPort,
   Random,
   Scheduler,
   Timers,
 } from '../../core/spi/index.js';
-import {
-  type DeviceHooks,
-  type HcaDevice,
-  HcaDriver,
-  type HcaDriverOptions,
-  type HcaParameters,
-} from '../hca/index.js';
+import { type DeviceSetup, type HcaDevice, HcaDriver } from '../hca/index.js';
 import { LIMITS, SpinPacer } from '../hca/pacing/index.js';
 import {
   EventLoop,
@@ -42,13 +35,7 @@ export interface VirtualTime {
   readonly random: Random;
 }
 
-export interface HcaNodeOptions {
-  readonly name: string;
-  readonly port: PacketPort;
-  readonly logger: Logger;
-  readonly parameters: Partial<HcaParameters>;
-  /** Calls of the port beyond the contract. */
-  readonly hooks?: DeviceHooks;
+export interface HcaNodeOptions extends DeviceSetup {
   /**
    * Sleeps until a packet comes, for so many microseconds at most: for a consumer that polls in
    * vain. Absent where the port cannot; it is polled on, then.
@@ -56,10 +43,6 @@ export interface HcaNodeOptions {
   readonly rest?: ((mostUs: number) => void) | undefined;
   /** Default: the machine's time and chance. */
   readonly virtualTime?: VirtualTime;
-  readonly sendFault?: NonNullable<HcaDriverOptions['sendFault']>;
-  readonly receiveFault?: NonNullable<HcaDriverOptions['receiveFault']>;
-  /** Set if other processes share the device. */
-  readonly share?: DeviceShare | undefined;
 }
 
 export class HcaNode implements HostNode {
@@ -76,28 +59,21 @@ export class HcaNode implements HostNode {
   private noExit: (() => void) | undefined = undefined;
 
   constructor(options: HcaNodeOptions) {
-    const { name, port, logger, parameters, hooks, rest, virtualTime, share } = options;
-    const { sendFault, receiveFault } = options;
+    const { port, hooks, rest, virtualTime } = options;
     const clock = virtualTime?.clock ?? monotonicClock;
     this.port = port;
     this.virtualTime = virtualTime;
     this.random = virtualTime?.random ?? new SystemRandom();
     this.driver = new HcaDriver({
-      name,
-      port,
+      ...options,
       clock,
       random: this.random,
-      logger,
-      parameters,
-      share,
       requestPump: () => this.loop.request(),
       ...(rest && {
         onSpin: (busy, nowUs) => {
           if (SPIN.rests(busy, nowUs)) rest(REST_US);
         },
       }),
-      ...(sendFault && { sendFault }),
-      ...(receiveFault && { receiveFault }),
       hooks: {
         ...hooks,
         onClosed: () => {
@@ -130,13 +106,13 @@ export class HcaNode implements HostNode {
   }
 
   /**
-   * When the process exits with the device open, peers get to know: what `goodbyes` posts leaves
-   * before the process ends, within a second.
+   * When the process exits with the device open, peers get to know: what the CM posts leaves before
+   * the process ends, within a second.
    */
-  atExit(goodbyes: (mayGoOn: () => boolean) => void): void {
+  atExit(cm: CmModule): void {
     this.noExit = onExit(() => {
       const startUs = monotonicClock.now();
-      goodbyes(() => monotonicClock.now() < startUs + GOODBYES_US);
+      cm.sayGoodbye?.(() => monotonicClock.now() < startUs + GOODBYES_US);
       this.driver.sendLast(startUs + GOODBYES_US + LAST_SENDS_US);
     });
   }

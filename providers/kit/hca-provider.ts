@@ -2,12 +2,10 @@
 import { checkOptions, FUNCTION, LIST, optional, TEXT } from '../../core/spi/checks/index.js';
 import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import {
-  CM,
   type ConfiguredProvider,
   definePlugin,
   type Device,
   type PacketPort,
-  part,
   PORT_COUNTERS,
   token,
 } from '../../core/spi/index.js';
@@ -89,20 +87,19 @@ export function hcaProvider<P extends PacketPort>(
         const hooks = options.hooks?.(opened) ?? {};
         checkOptions(hooks, HOOKS, refuse);
         const portCounters = [...PORT_COUNTERS, ...(hooks.portCounters ?? [])];
-        const makeNode = (port: PacketPort): HcaNode =>
-          new HcaNode({
-            name: `${name} ${key}`,
-            port,
-            logger,
-            parameters,
-            hooks: { ...hooks, portCounters },
-          });
-        bindHca(registrar, opened, node, makeNode, monotonicClock);
-        registrar.onOpen(
-          part({ node, cm: CM }, (made) =>
-            made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn)),
-          ),
-        );
+        const setup = {
+          name: `${name} ${key}`,
+          logger,
+          parameters,
+          hooks: { ...hooks, portCounters },
+        };
+        bindHca(registrar, {
+          port: opened,
+          node,
+          makeNode: (port) => new HcaNode({ ...setup, port }),
+          clock: monotonicClock,
+          onOpen: (made, cm) => made.atExit(cm),
+        });
       },
     }),
   );

@@ -4,11 +4,8 @@
  */
 import { instanceOf, optional, TEXT } from '../../core/spi/checks/index.js';
 import {
-  CM,
   type DatProviderInit,
   definePlugin,
-  type PacketPort,
-  part,
   type ProviderInstance,
   token,
 } from '../../core/spi/index.js';
@@ -119,11 +116,13 @@ export const mock = definePlugin(
           ? fabric.openPortOver(group.sockets, portOptions)
           : fabric.openPort(portOptions);
         const options = { addresses, port, logger, parameters, ...(group && { group }) };
-        const makeNode = (through: PacketPort): MockNode =>
-          new MockNode(fabric, { ...options, through });
-        bindHca(registrar, port, NODE, makeNode, fabric.clock);
-        if (group === undefined) return;
-        registrar.onOpen(part({ node: NODE, cm: CM }, (made) => group.serve({ ...made, logger })));
+        bindHca(registrar, {
+          port,
+          node: NODE,
+          makeNode: (through) => new MockNode(fabric, { ...options, through }),
+          clock: fabric.clock,
+          onOpen: (node, cm) => group?.serve({ node, cm, logger }),
+        });
       },
     };
   },

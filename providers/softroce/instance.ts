@@ -1,35 +1,39 @@
 /** Parts of the softroce provider, shared with its own processes: the hosts of XRC domains. */
 import {
-  CM,
   type CmModule,
   type PacketPort,
-  part,
   type ProviderInstance,
   token,
 } from '../../core/spi/index.js';
 import { BOOLEAN, optional } from '../../core/spi/checks/index.js';
 import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
-import { HCA_PROVIDES, type HcaParameters } from '../hca/index.js';
+import {
+  type DeviceHooks,
+  type DeviceSetup,
+  HCA_PROVIDES,
+  type HcaParameters,
+} from '../hca/index.js';
 import { monotonicClock, packageFile } from '../host/index.js';
 import { bindHca } from '../kit/bind-hca.js';
-import type { HcaNode } from '../kit/hca-node.js';
+import { HcaNode } from '../kit/hca-node.js';
 import { joinSharedAddress, openGroupPort } from './group-port.js';
 import { localAddresses } from './port/local-addresses.js';
 import { loadNativeAddon } from './port/native-addon.js';
-import { softroceNode } from './node.js';
 import {
   ICRC_CHECK,
   type IcrcCheck,
   ROCE_UDP_PORT,
   SOCKET_PORT,
+  SOCKET_PORT_COUNTERS,
+  type SocketPort,
   UDP_PORT,
 } from './port/port-options.js';
 import type { JoinedGroup } from './shared/join-group.js';
 import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
 import { openSocketPort } from './socket-port.js';
 import { SharedNames } from './xrc-host/mirror.js';
-import type { XrcHostInit } from './xrc-host/open-domain.js';
+import { openHostedDomain, type XrcHostInit } from './xrc-host/open-domain.js';
 
 export interface SoftroceOptions {
   /**
@@ -117,7 +121,7 @@ export function softroceInstance(
         shm: shm ?? false,
       };
       const socketPort = await (group ? openGroupPort(group, choice) : openSocketPort(choice));
-      const options = {
+      const setup = {
         name: `softroce ${addresses[0] ?? ''}`,
         port: socketPort,
         logger,
@@ -125,15 +129,17 @@ export function softroceInstance(
         share: group?.share,
         ...(group && { xrcHost: xrcHostOf(group, { ...given, addresses }) }),
       };
-      const makeNode = (through: PacketPort): HcaNode => softroceNode({ ...options, through });
-      bindHca(registrar, socketPort, NODE, makeNode, monotonicClock);
-      registrar.onOpen(
-        part({ node: NODE, cm: CM }, (made) => {
-          made.node.atExit((mayGoOn) => made.cm.sayGoodbye?.(mayGoOn));
-          group?.serve({ ...made, logger });
-          onOpen?.(made.node, made.cm);
-        }),
-      );
+      bindHca(registrar, {
+        port: socketPort,
+        node: NODE,
+        makeNode: (through) => softroceNode({ ...setup, through }),
+        clock: monotonicClock,
+        onOpen: (node, cm) => {
+          node.atExit(cm);
+          group?.serve({ node, cm, logger });
+          onOpen?.(node, cm);
+        },
+      });
     },
   };
 }
@@ -147,5 +153,46 @@ function xrcHostOf({ name, turn }: JoinedGroup, options: SoftroceOptions): XrcHo
     names: new SharedNames(),
     program: packageFile(XRC_HOST_PROGRAM),
     options,
+  };
+}
+
+export interface SoftroceNodeOptions extends DeviceSetup {
+  readonly port: SocketPort;
+  /** The port by which the device reaches that port; default: the port itself. */
+  readonly through?: PacketPort;
+  /** Set if processes share XRC domains. */
+  readonly xrcHost?: XrcHostInit;
+}
+
+/** A softroce device of this process: the software HCA on a socket port. */
+export function softroceNode(options: SoftroceNodeOptions): HcaNode {
+  const { port, through = port, xrcHost } = options;
+  const { mapFile, shareMemory, allocate } = port;
+  return new HcaNode({
+    ...options,
+    port: through,
+    hooks: {
+      portCounters: SOCKET_PORT_COUNTERS,
+      ...(mapFile && { mapFile: mapFile.bind(port) }),
+      ...(shareMemory && { shareMemory: shareMemory.bind(port) }),
+      ...(shareMemory && xrcHost && xrcHooks(xrcHost, shareMemory.bind(port))),
+      ...(allocate && { allocate: allocate.bind(port) }),
+    },
+    rest: port.rest?.bind(port),
+  });
+}
+
+/** Notes the name of shared memory, by which the host of a domain can have it, too. */
+function xrcHooks(
+  host: XrcHostInit,
+  shareMemory: NonNullable<DeviceHooks['shareMemory']>,
+): Pick<DeviceHooks, 'openXrcDomain' | 'shareMemory'> {
+  return {
+    openXrcDomain: (hca, sharing) => openHostedDomain(host, hca, sharing),
+    shareMemory: (name, lengthBytes) => {
+      const memory = shareMemory(name, lengthBytes);
+      host.names.set(memory, name);
+      return memory;
+    },
   };
 }

@@ -8,7 +8,7 @@ import {
 } from '../../core/spi/index.js';
 import { monotonicClock } from '../../providers/host/index.js';
 import type { HcaNode } from '../../providers/kit/hca-node.js';
-import { softroceNode } from '../../providers/softroce/node.js';
+import { softroceNode } from '../../providers/softroce/instance.js';
 import { connect, type HcaPair, type Memory, Side } from './hca-pair.js';
 import { joinPorts } from './memory-port.js';
 import { WatchedPort } from './watched-port.js';

@@ -2,7 +2,7 @@
 import { openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { silentLogger } from '../../../core/spi/index.js';
-import { softroceNode } from '../../../providers/softroce/node.js';
+import { softroceNode } from '../../../providers/softroce/instance.js';
 import { openSocketPort } from '../../../providers/softroce/socket-port.js';
 import type { Guest } from '../guest.js';
 import type { Lab } from '../lab.js';

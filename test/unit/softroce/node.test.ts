@@ -8,7 +8,7 @@ import {
   WrOpcode,
 } from '../../../core/spi/index.js';
 import { LIMITS } from '../../../providers/hca/pacing/index.js';
-import { softroceNode } from '../../../providers/softroce/node.js';
+import { softroceNode } from '../../../providers/softroce/instance.js';
 import { drain, postReceive, postSend } from '../../support/hca-pair.js';
 import { WatchedNode } from '../../support/watched-node.js';
 import { WatchedPort } from '../../support/watched-port.js';
