@@ -2,11 +2,22 @@
  * The mock provider (`dapl/providers/mock`): the software HCA, MAD and CM of softroce over a
  * simulated network with virtual time, for tests of protocols and applications. See docs/mock.md.
  */
-import { instanceOf, optional, TEXT } from '../../core/spi/checks/index.js';
+import {
+  checkValue,
+  instanceOf,
+  integer,
+  optional,
+  show,
+  TEXT,
+} from '../../core/spi/checks/index.js';
+import { einval } from '../../core/spi/errors/einval.js';
 import {
   type DatProviderInit,
   definePlugin,
+  integerOption,
   type ProviderInstance,
+  readIaParams,
+  SpiError,
   token,
 } from '../../core/spi/index.js';
 import { HCA_PROVIDES, type HcaParameters } from '../hca/index.js';
@@ -15,7 +26,6 @@ import { PARAMETERS, parametersOf } from '../hca/common/parameters.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { Fabric } from './fabric.js';
 import { MockNode } from './node.js';
-import { optionsOf } from './provider-init.js';
 import { joinGroup } from './join-group.js';
 
 export type { Bottleneck, BottleneckOptions } from './bottleneck.js';
@@ -53,7 +63,6 @@ export type {
   PortFaults,
   PortMatch,
 } from './port-faults.js';
-export { namedFabric } from './provider-init.js';
 export type { RunOptions } from './runner.js';
 export { SeededRandom } from '../../plugins/faults/grammar/seeded-random.js';
 export { VirtualClock, VirtualTimer } from './virtual-clock.js';
@@ -127,6 +136,61 @@ export const mock = definePlugin(
     };
   },
 );
+
+// Lines of dat.conf: `"10.0.0.1"`, `"10.0.0.1 fabric=lab seed=42 mtuBytes=4096"`.
+
+const PARAMS = ['fabric', 'seed', 'mtuBytes'];
+const SEED = optional(integer(0, Number.MAX_SAFE_INTEGER));
+const DEFAULT_FABRIC = 'default';
+
+interface NamedFabric {
+  readonly fabric: Fabric;
+  readonly seed: number;
+}
+const fabrics = new Map<string, NamedFabric>();
+
+/**
+ * The fabric of this process that lines of dat.conf call by a name. It runs by itself
+ * (`autoRun: true`) and is made by the first line that asks.
+ * @param seed of its making; default 1
+ * @throws SpiError('EINVAL') for a seed that is none, and when it has been made with another seed
+ */
+export function namedFabric(name: string, seed?: number): Fabric {
+  checkValue('name', name, TEXT, einval);
+  checkValue('seed', seed, SEED, einval);
+  const present = fabrics.get(name);
+  if (present === undefined) {
+    const made = { fabric: new Fabric({ seed: seed ?? 1, autoRun: true }), seed: seed ?? 1 };
+    fabrics.set(name, made);
+    return made.fabric;
+  }
+  if (seed === undefined || seed === present.seed) return present.fabric;
+  throw new SpiError(
+    'EINVAL',
+    `fabric ${show(name)} was made with seed ${present.seed}, not ${seed}`,
+  );
+}
+
+/**
+ * The options that an ia_params field stands for: an address, perhaps a port number (0 or 1), then
+ * options.
+ * @throws SpiError('EINVAL')
+ */
+function optionsOf(iaParams: string): MockOptions {
+  const params = readIaParams(iaParams, PARAMS);
+  const [address, portNumber = '0', ...rest] = params.words;
+  if (address === undefined || rest.length > 0 || !['0', '1'].includes(portNumber)) {
+    const expected = 'an address and perhaps port number 0 or 1, such as "10.0.0.1 fabric=lab"';
+    throw einval('ia_params', iaParams, expected);
+  }
+  const mtuBytes = integerOption(params, 'mtuBytes');
+  const seed = integerOption(params, 'seed');
+  return {
+    fabric: namedFabric(params.options.fabric ?? DEFAULT_FABRIC, seed),
+    address,
+    ...(mtuBytes !== undefined && { mtuBytes }),
+  };
+}
 
 /** Opened by a line of dat.conf (docs/registry.md). */
 export const datProviderInit: DatProviderInit = (_info, iaParams) => mock(optionsOf(iaParams));

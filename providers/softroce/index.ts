@@ -3,8 +3,7 @@
  * compatible with Linux rdma_rxe and with RoCE adapters, without privileges.
  */
 import { type DatProviderInit, definePlugin } from '../../core/spi/index.js';
-import { SOFTROCE_META, type SoftroceOptions, softroceInstance } from './instance.js';
-import { optionsOf } from './provider-init.js';
+import { optionsOf, SOFTROCE_META, type SoftroceOptions, softroceInstance } from './instance.js';
 
 export { inspectSoftroce, type SoftroceAddress, type SoftroceInspection } from './inspect.js';
 export type { SoftroceOptions } from './instance.js';

@@ -6,7 +6,7 @@ import { DatError, openIa } from 'dapl';
 import { softroce } from 'dapl/providers/softroce';
 import { testPort } from '../../support/loopback.js';
 import { localAddresses } from '../../../providers/softroce/port/local-addresses.js';
-import { optionsOf } from '../../../providers/softroce/provider-init.js';
+import { optionsOf } from '../../../providers/softroce/instance.js';
 
 const [LOOPBACK = ''] = Object.entries(networkInterfaces())
   .filter(([, list = []]) => list.some(({ address }) => address === '127.0.0.1'))
