@@ -41,8 +41,7 @@ import { addPath } from './sending/peer-path.js';
 import { SoftSharedReceiveQueue } from './srq/shared-receive-queue.js';
 import { SoftXrcDomain } from './srq/xrc-domain.js';
 import { UcQueuePair } from './uc/queue-pair.js';
-import { gsiPacket } from './ud/gsi-packet.js';
-import { UdQueuePair } from './ud/queue-pair.js';
+import { gsiPacket, UdQueuePair } from './ud/queue-pair.js';
 import type { HcaDriver } from './driver.js';
 
 /** The class for each type of queue pair. */

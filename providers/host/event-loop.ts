@@ -4,7 +4,7 @@
  */
 import { type Clock, leaveUnhandled } from '../../core/spi/index.js';
 import { CONVERSATION, LoopPacer, type Polled, PollGain, REQUEST } from '../hca/pacing/index.js';
-import { clockOffsetUs } from './clock.js';
+import { clockOffsetUs } from './machine.js';
 import { NextTurn } from './next-turn.js';
 import { RealTimer } from './real-timer.js';
 

@@ -19,6 +19,6 @@ export {
   SystemRandom,
 } from '../host/index.js';
 export { icrcPacket, PseudoHeader, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
-export { rnrTimerUs } from '../hca/wire/rnr-timer.js';
+export { rnrTimerUs } from '../hca/wire/aeth-syndrome.js';
 export { checkPort, type HcaParameters } from '../hca/index.js';
 export { hcaProvider, type HcaProviderHooks, type HcaProviderOptions } from './hca-provider.js';

@@ -20,7 +20,7 @@ import {
 import { monotonicClock, packageFile } from '../host/index.js';
 import { bindHca } from '../kit/bind-hca.js';
 import { HcaNode } from '../kit/hca-node.js';
-import { joinSharedAddress, openGroupPort } from './group-port.js';
+import { joinSharedAddress, openGroupPort, openSocketPort } from './socket-port.js';
 import { localAddresses } from './port/local-addresses.js';
 import { loadNativeAddon } from './port/native-addon.js';
 import {
@@ -34,7 +34,6 @@ import {
 } from './port/port-options.js';
 import type { JoinedGroup } from './shared/join-group.js';
 import { SHM, type ShmOptions, shmOptionsOf } from './shm/shm-options.js';
-import { openSocketPort } from './socket-port.js';
 import { SharedNames } from './xrc-host/mirror.js';
 import { openHostedDomain, type XrcHostInit } from './xrc-host/open-domain.js';
 

@@ -1,12 +1,14 @@
 /** Chooses the packet port of this machine. */
-import { SpiError } from '../../core/spi/index.js';
+import { SpiError, type Gid, type Logger } from '../../core/spi/index.js';
 import { gidsOf } from '../hca/common/port-options.js';
 import { openDgramPort } from './dgram/port.js';
 import { loadNativeAddon, nativeAddonProblem } from './port/native-addon.js';
 import { openNativePort, type PortGroup } from './port/native-port.js';
 import { ROCE_UDP_PORT, type SocketPort, type SocketPortOptions } from './port/port-options.js';
 import { inUseByUsers, otherUsers } from './shared/group-errors.js';
-import { isGroupThere } from './shared/group-there.js';
+import { isGroupThere } from './shared/names.js';
+import { bindError } from './port/bind-error.js';
+import { type JoinedGroup, joinGroup } from './shared/join-group.js';
 
 export interface SocketPortChoice extends SocketPortOptions {
   /** `auto` is native where the addon has been built, else dgram. */
@@ -52,4 +54,38 @@ async function openChosen(options: SocketPortChoice): Promise<SocketPort> {
   if (port === 'dgram') return openDgramPort(options);
   if (port === 'native' || loadNativeAddon()) return openNativePort(options);
   return openDgramPort(options, nativeAddonProblem());
+}
+
+// The port of a process that shares its addresses with others.
+
+export interface SharedAddress {
+  readonly gids: readonly Gid[];
+  readonly udpPort: number;
+  /** The packet port that is requested. */
+  readonly port: NonNullable<SocketPortChoice['port']>;
+  readonly logger: Logger;
+}
+
+/** @throws SpiError EOPNOTSUPP without the native port; as `joinGroup` */
+export async function joinSharedAddress(address: SharedAddress): Promise<JoinedGroup> {
+  const { port, ...rest } = address;
+  const addon = port === 'dgram' ? undefined : loadNativeAddon();
+  if (addon) return joinGroup({ ...rest, addon, bindError });
+  const problem = port === 'dgram' ? "port is 'dgram'" : (nativeAddonProblem() ?? '');
+  throw new SpiError('EOPNOTSUPP', `only the native port shares addresses: ${problem}`, {
+    hint: 'in a bundle, copy `prebuilds` of the package beside it (docs/softroce.md, In a bundle)',
+  });
+}
+
+/** A group that has been joined in vain is left. */
+export async function openGroupPort(
+  group: JoinedGroup,
+  options: SocketPortChoice,
+): Promise<SocketPort> {
+  try {
+    return await openSocketPort({ ...options, port: 'native', group: group.port });
+  } catch (error) {
+    group.leave();
+    throw error;
+  }
 }

@@ -4,7 +4,7 @@
  * again, over and over, until then.
  */
 import { gidFromIp, silentLogger, type SpiError } from '../../core/spi/index.js';
-import { joinSharedAddress } from '../../providers/softroce/group-port.js';
+import { joinSharedAddress } from '../../providers/softroce/socket-port.js';
 import { DeadlyAddon, deathOf } from './deadly-addon.js';
 
 const SLOW_MS = 3_000;

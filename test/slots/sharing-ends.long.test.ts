@@ -1,7 +1,7 @@
 /** Programs that share an address when some of them are killed or stopped. */
 import assert from 'node:assert/strict';
 import { gidFromIp, silentLogger } from '../../core/spi/index.js';
-import { joinSharedAddress } from '../../providers/softroce/group-port.js';
+import { joinSharedAddress } from '../../providers/softroce/socket-port.js';
 import { paused } from '../support/patience.js';
 import { loopback } from '../support/loopback.js';
 import { killAll, opened, Program } from './programs.js';

@@ -36,8 +36,7 @@ import {
   RETH_OFFSET_OF,
   payloadLengthAllowed,
 } from '../../../core/spi/wire/packet-layout.js';
-import { permits } from './access.js';
-import type { ConnectedQueuePair } from './connection.js';
+import { permits, type ConnectedQueuePair } from './connection.js';
 
 const TWO_32 = 4294967296;
 /** A message of one packet. */

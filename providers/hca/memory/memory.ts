@@ -15,8 +15,8 @@ import type { Domain } from './domain.js';
 import { KeyTable } from './key-table.js';
 import { offsetIn, WindowTable } from './memory-window.js';
 import { Region } from './region.js';
-import { UnreadAnswers } from './unread-answers.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
+import type { RcZeroCopyReads } from '../rc/zero-copy-reads.js';
 
 const ALL_ACCESS =
   Access.LOCAL_WRITE |
@@ -224,5 +224,39 @@ function checkAccess(access: number): void {
   }
   if ((access & REMOTE_CHANGE) !== 0 && (access & Access.LOCAL_WRITE) === 0) {
     throw new SpiError('EINVAL', 'REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE (IBTA 10.6.3.1)');
+  }
+}
+
+/**
+ * Connections that answered READs straight from a region's memory, without a copy. They are told
+ * before that memory goes, since their peers may not have received the answers.
+ */
+export class UnreadAnswers {
+  private readonly keepers = new Map<Region, Set<RcZeroCopyReads>>();
+
+  add(region: Region, keeper: RcZeroCopyReads): void {
+    const known = this.keepers.get(region);
+    if (known) known.add(keeper);
+    else this.keepers.set(region, new Set([keeper]));
+  }
+
+  remove(region: Region, keeper: RcZeroCopyReads): void {
+    const known = this.keepers.get(region);
+    if (known?.delete(keeper) === true && known.size === 0) this.keepers.delete(region);
+  }
+
+  keep(region: Region, key: number): void {
+    for (const keeper of this.keepers.get(region) ?? []) keeper.keep(region, key);
+  }
+
+  forget(region: Region): void {
+    const known = this.keepers.get(region);
+    this.keepers.delete(region);
+    for (const keeper of known ?? []) keeper.forget(region);
+  }
+
+  /** Regions that answers may be unread of. */
+  get size(): number {
+    return this.keepers.size;
   }
 }

@@ -1,6 +1,6 @@
 /** Placements of one receive burst: gathered in the port's array, handed over together. */
 import { type PacketPort, PLACE } from '../../../core/spi/index.js';
-import { FEW_BYTES, type RegionBytes } from '../sending/small-payload.js';
+import { FEW_BYTES, type RegionBytes } from './region.js';
 
 const TWO_32 = 4294967296;
 

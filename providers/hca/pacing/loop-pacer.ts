@@ -4,7 +4,7 @@
  */
 import { LIMITS } from './limits.js';
 import { type Gain, PollGain } from './poll-gain.js';
-import { CONVERSATION, REQUEST, REST } from './turning.js';
+import { CONVERSATION, REQUEST, REST, SPIN } from './turning.js';
 
 const MAX_PUMPS_A_TURN = LIMITS.MAX_PUMPS_A_TURN.value;
 const TOLD_OF_ONE_MESSAGE = LIMITS.TOLD_OF_ONE_MESSAGE.value;
@@ -108,5 +108,33 @@ export class LoopPacer {
   /** True if the port may be polled before a turn: all microtasks have run. */
   inSlice(nowUs: number): boolean {
     return nowUs < this.sliceUntilUs && nowUs < this.pollUntilUs && !this.polled.acksLeft;
+  }
+}
+
+// Decides when spinning consumers of this process yield their core. No clock, no I/O.
+
+const SPIN_US = LIMITS.SPIN_US.value;
+/** If looks are further apart, the consumer has done something else. */
+const IN_A_ROW_US = LIMITS.IDLE_SLICE_US.value;
+const SPINS = SPIN.byFacts;
+const YIELD = SPIN.actions.REST;
+
+/** One for all devices of a process: a loop over several must not rest while one is busy. */
+export class SpinPacer {
+  private lookedUs = -Infinity;
+  /** Since then there have been looks in a row, all of them in vain. */
+  private sinceUs = -Infinity;
+
+  /**
+   * A consumer that spins has looked at a device. Whether it rests: SPIN.
+   * @param busy something has come, or waits to be sent
+   * @param nowUs the time of that look, in microseconds
+   */
+  rests(busy: boolean, nowUs: number): boolean {
+    const inARow = nowUs - this.lookedUs <= IN_A_ROW_US;
+    this.lookedUs = nowUs;
+    if (busy || !inARow) this.sinceUs = nowUs;
+    const long = nowUs - this.sinceUs > SPIN_US;
+    return SPINS[(busy ? 1 : 0) | (inARow ? 2 : 0) | (long ? 4 : 0)] === YIELD;
   }
 }

@@ -36,6 +36,7 @@ import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 import type { Hca } from '../hca.js';
 import { checkAttributeValues } from './queue-pair-attributes.js';
 import { ATTRIBUTES, QueuePairMemory } from './queue-pair-memory.js';
+import { segmentBytes } from '../memory/segment-cursor.js';
 
 /** The attributes of a queue pair, as they have been given: kept in words of its memory. */
 const NAMES = Object.keys(ATTRIBUTES) as (keyof typeof ATTRIBUTES)[];
@@ -430,4 +431,21 @@ export function executeLocalOperation(qp: SoftQueuePair, index: number): number 
   }
   if (!windows.has(words[at + SQE.BIND_WINDOW]!)) return WcStatus.LOC_QP_OP_ERR;
   return windows.bind(qp, words, at) ? WcStatus.SUCCESS : WcStatus.MW_BIND_ERR;
+}
+
+/**
+ * Bytes that the entry at word `at` of the send ring names; a negative completion status where it
+ * is malformed, or too long.
+ * @param mostBytes of payload that is not inline
+ */
+export function requestBytes(qp: SoftQueuePair, at: number, mostBytes: number): number {
+  const { words } = qp.sendRing;
+  const control = words[at + SQE.CONTROL]!;
+  const segments = (control >>> 16) & 0xff;
+  const inline = (control & (WrFlags.INLINE << 8)) !== 0;
+  if (segments > qp.maxSendSge) return -WcStatus.LOC_QP_OP_ERR;
+  const bytes = inline
+    ? words[at + SQE.INLINE_LENGTH]!
+    : segmentBytes(words, at + SQE.SEGMENTS, segments);
+  return bytes > (inline ? qp.maxInlineBytes : mostBytes) ? -WcStatus.LOC_LEN_ERR : bytes;
 }

@@ -9,9 +9,14 @@ import type { RcQueuePair } from './queue-pair.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { SegmentCursor } from '../memory/segment-cursor.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
-import { aethSyndrome } from '../wire/extended-headers.js';
-import { AETH_TYPE, NAK_CODE, syndromeType, syndromeValue } from '../wire/aeth-syndrome.js';
-import { atomicAckHi, atomicAckLo } from '../wire/atomic-eth.js';
+import { aethSyndrome, atomicAckHi, atomicAckLo } from '../wire/extended-headers.js';
+import {
+  AETH_TYPE,
+  NAK_CODE,
+  syndromeType,
+  syndromeValue,
+  rnrTimerUs,
+} from '../wire/aeth-syndrome.js';
 import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
 import {
   AETH_OFFSET_OF,
@@ -25,7 +30,6 @@ import {
   takesReceive,
 } from '../../../core/spi/wire/request-opcodes.js';
 import { PSN_MASK, psnAdd, psnDiff } from '../wire/psn.js';
-import { rnrTimerUs } from '../wire/rnr-timer.js';
 
 /** NAK codes that end the connection, and the completion status that says so (IBTA 9.7.5.2). */
 const FATAL_STATUS = new Map<number, number>([

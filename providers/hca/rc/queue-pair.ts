@@ -27,10 +27,9 @@ import { noReceives } from '../srq/receive-source.js';
 import type { SoftXrcDomain } from '../srq/xrc-domain.js';
 import { AETH_TYPE, SYNDROME, syndromeType } from '../wire/aeth-syndrome.js';
 import { writeAeth } from '../wire/extended-headers.js';
-import { NamedReceives } from '../xrc/named-receives.js';
+import { NamedReceives, RcResponder } from './responder.js';
 import { RcCompleter } from './completer.js';
 import { RcRequester } from './requester.js';
-import { RcResponder } from './responder.js';
 import { RESPONSE } from './response-queue.js';
 
 // Reports of the network and the system about packets of a connection. They are noted in its flight

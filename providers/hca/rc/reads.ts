@@ -19,9 +19,6 @@ import {
   rethVaHi,
   rethVaLo,
   writeAeth,
-} from '../wire/extended-headers.js';
-import { SYNDROME } from '../wire/aeth-syndrome.js';
-import {
   atomicCompareHi,
   atomicCompareLo,
   atomicRkey,
@@ -30,7 +27,8 @@ import {
   atomicVaHi,
   atomicVaLo,
   writeAtomicAckEth,
-} from '../wire/atomic-eth.js';
+} from '../wire/extended-headers.js';
+import { SYNDROME } from '../wire/aeth-syndrome.js';
 import { BTH_LENGTH, bthPad } from '../../../core/spi/wire/bth.js';
 import { OPERATION, RC } from '../../../core/spi/wire/opcode.js';
 import {

@@ -3,7 +3,7 @@
  * in bursts. Packets that the port does not accept stay in place and are offered again first.
  */
 import { COPIED_PAYLOAD_BYTES, type PacketPort, TX, TX_SEGMENT } from '../../../core/spi/index.js';
-import { FEW_BYTES, type RegionBytes } from './small-payload.js';
+import { FEW_BYTES, type RegionBytes } from '../memory/region.js';
 import { writeBth } from '../../../core/spi/wire/bth.js';
 import { HEADER_LENGTH_OF } from '../../../core/spi/wire/packet-layout.js';
 
@@ -179,5 +179,31 @@ export class TransmitQueue {
     this.count = 0;
     this.segmentCount = 0;
     return true;
+  }
+}
+
+/**
+ * Resources released once no packet in flight refers to them. Regions and paths go back to the
+ * port. The memory of queue pairs goes back to the slab: inline payload is read there when its
+ * packet leaves.
+ */
+export class PortReleases {
+  private waiting: (() => void)[] = [];
+
+  /** @param onItsWay packets that the port has not taken */
+  constructor(private readonly onItsWay: () => number) {}
+
+  /** Runs at once when nothing is in flight. */
+  add(release: () => void): void {
+    this.waiting.push(release);
+    if (this.onItsWay() === 0) this.run();
+  }
+
+  /** Nothing is in flight. */
+  run(): void {
+    if (this.waiting.length === 0) return;
+    const { waiting } = this;
+    this.waiting = [];
+    for (const release of waiting) release();
   }
 }

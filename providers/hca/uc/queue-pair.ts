@@ -20,8 +20,7 @@ import { type ConnectedQueuePair, isFromPeer } from '../connected/connection.js'
 import { MessagePackets } from '../connected/message-packets.js';
 import { type Fault, MessageReceiver } from '../connected/message-receiver.js';
 import type { Hca } from '../hca.js';
-import { executeLocalOperation, SoftQueuePair } from '../queue-pair/queue-pair.js';
-import { requestBytes } from '../queue-pair/request-bytes.js';
+import { executeLocalOperation, SoftQueuePair, requestBytes } from '../queue-pair/queue-pair.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { NO_PATH, type PeerPath } from '../sending/peer-path.js';
 import { PSN_MASK, psnDiff, psnNext } from '../wire/psn.js';

@@ -18,20 +18,32 @@ import {
   WcOpcode,
   WcStatus,
   WrFlags,
+  GSI_QPN,
 } from '../../../core/spi/index.js';
-import { BTH_FLAG, BTH_LENGTH, bthPad, bthSolicited } from '../../../core/spi/wire/bth.js';
-import { TRANSPORT, UD_BASE } from '../../../core/spi/wire/opcode.js';
+import {
+  BTH_FLAG,
+  BTH_LENGTH,
+  bthPad,
+  bthSolicited,
+  writeBth,
+} from '../../../core/spi/wire/bth.js';
+import { TRANSPORT, UD_BASE, UD } from '../../../core/spi/wire/opcode.js';
 import { IMMDT_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
 import { packetOpcode, REQUEST_BIT, REQUEST_BITS } from '../../../core/spi/wire/request-opcodes.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { MEMORY_CHECK } from '../memory/memory.js';
 import { segmentBytes, SegmentCursor } from '../memory/segment-cursor.js';
 import type { Hca } from '../hca.js';
-import { SoftQueuePair } from '../queue-pair/queue-pair.js';
-import { requestBytes } from '../queue-pair/request-bytes.js';
+import { SoftQueuePair, requestBytes } from '../queue-pair/queue-pair.js';
 import { UnacknowledgedSends } from '../queue-pair/unacknowledged-sends.js';
 import { type ReceiveSource, segmentCount } from '../srq/receive-source.js';
-import { dethQkey, dethSrcQpn, immdtValue, writeDeth } from '../wire/extended-headers.js';
+import {
+  dethQkey,
+  dethSrcQpn,
+  immdtValue,
+  writeDeth,
+  DETH_LENGTH,
+} from '../wire/extended-headers.js';
 import { PSN_MASK, psnNext } from '../wire/psn.js';
 import type { SoftAddressHandle } from './address-handle.js';
 
@@ -271,4 +283,17 @@ export class UdQueuePair extends SoftQueuePair {
       this.psn = this.memory.sendPsn & PSN_MASK;
     }
   }
+}
+
+/**
+ * The packet of a MAD from QP1 to QP1, for use when no queue can send it any more: from the BTH on;
+ * a MAD needs no pad. Its PSN is 0: datagrams have no order.
+ */
+export function gsiPacket(mad: Uint8Array): Uint8Array {
+  const packet = new Uint8Array(BTH_LENGTH + DETH_LENGTH + mad.length);
+  const view = new DataView(packet.buffer);
+  writeBth(view, 0, UD.sendOnly, 0, GSI_QPN, 0);
+  writeDeth(view, BTH_LENGTH, GSI_QKEY, GSI_QPN);
+  packet.set(mad, BTH_LENGTH + DETH_LENGTH);
+  return packet;
 }

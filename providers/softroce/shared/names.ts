@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Gid } from '../../../core/spi/index.js';
+import { readFileSync } from 'node:fs';
 
 const DIGITS = 32;
 
@@ -23,4 +24,17 @@ export function groupNames(gids: readonly Gid[], udpPort: number): GroupNames {
   for (const gid of gids) hash.update(gid);
   const broker = `dapl-shared/${hash.update(String(udpPort)).digest('hex').slice(0, DIGITS)}`;
   return { broker, lock: `${broker}/lock`, slot: (slot) => `${broker}/${slot}` };
+}
+
+// Finds out whether processes share an address: the system lists their names (/proc/net/unix).
+
+/** @returns false, too, where the list cannot be read */
+export function isGroupThere(gids: readonly Gid[], udpPort: number): boolean {
+  const { broker } = groupNames(gids, udpPort);
+  try {
+    const names = readFileSync('/proc/net/unix', 'latin1').split('\n');
+    return names.some((line) => line.endsWith(` @${broker}`));
+  } catch {
+    return false;
+  }
 }

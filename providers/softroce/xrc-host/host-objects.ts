@@ -12,11 +12,13 @@ import {
   type QueuePair,
   type QueuePairAttributes,
   SpiError,
+  type Ring,
+  type SharedReceiveQueueInit,
+  type SharedReceiveRing,
 } from '../../../core/spi/index.js';
 import { TARGET_CAPABILITIES } from '../../../plugins/xrc/index.js';
 import type { HcaDevice } from '../../hca/index.js';
 import type { Hca } from '../../hca/hca.js';
-import { hostSharedReceiveQueue } from '../../hca/hosted-receives.js';
 import type { Domain } from '../../hca/memory/domain.js';
 import type { SoftXrcDomain } from '../../hca/srq/xrc-domain.js';
 import type {
@@ -29,6 +31,9 @@ import type {
 } from './host-domain.js';
 import type { HandedAnswer, Request } from './messages.js';
 import { queueRings, queueRingsBytes } from './rings.js';
+import type { SoftCompletionQueue } from '../../hca/completions/completion-queue.js';
+import { SoftSharedReceiveQueue } from '../../hca/srq/shared-receive-queue.js';
+import { countSharedReceives } from '../../hca/reference-counts.js';
 
 type Of<Name> = Extract<Request, { readonly op: Name }>;
 
@@ -206,4 +211,32 @@ class Space implements HostedSpace {
       throw new SpiError('EINVAL', `no shared memory of ${lengthBytes} bytes`, { cause });
     }
   }
+}
+
+// XRC receive queues of other processes, in the process that hosts their domain.
+
+export interface HostedReceives {
+  /** The number given out by the process that made the queue. */
+  readonly srqn: number;
+  /** In memory shared by both processes. */
+  readonly receives: SharedReceiveRing;
+  readonly completions: Ring;
+}
+
+/** @throws SpiError('EBUSY') the number is in use */
+export function hostSharedReceiveQueue(
+  hca: Hca,
+  init: SharedReceiveQueueInit & Required<Pick<SharedReceiveQueueInit, 'xrc'>>,
+  { srqn, receives, completions }: HostedReceives,
+): SoftSharedReceiveQueue {
+  if (srqn === 0 || hca.sharedReceives.find(srqn) !== undefined) {
+    throw new SpiError('EBUSY', `receive queue number ${srqn} is in use`);
+  }
+  const srq = new SoftSharedReceiveQueue(hca, srqn, init, init.maxWr);
+  srq.ring = receives;
+  srq.words = receives.slots.words;
+  (init.xrc.cq as SoftCompletionQueue).ring = completions;
+  hca.sharedReceives.insert(srq);
+  countSharedReceives(srq, 1);
+  return srq;
 }

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatError, MemType } from '../../../core/index.js';
 import { SpiError } from '../../../core/spi/index.js';
-import { mapFile } from '../../../providers/host/map-file.js';
+import { mapFile } from '../../../providers/host/mapped-memory.js';
 import { openFake } from '../../support/fake-provider.js';
 import { leaveOut } from '../../support/left-out.js';
 

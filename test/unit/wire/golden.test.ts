@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-
 import * as reth from '../../../providers/hca/wire/extended-headers.js';
+import * as atomic from '../../../providers/hca/wire/extended-headers.js';
+import * as bth from '../../../core/spi/wire/bth.js';
+import * as layout from '../../../core/spi/wire/packet-layout.js';
 import {
   aethSyndrome,
   dethQkey,
@@ -9,11 +11,8 @@ import {
   writeAeth,
   writeDeth,
 } from '../../../providers/hca/wire/extended-headers.js';
-import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
-import * as bth from '../../../core/spi/wire/bth.js';
 import { PseudoHeader, icrcPacket, readIcrc, writeIcrc } from '../../../providers/hca/wire/icrc.js';
 import { OPCODES } from '../../../core/spi/wire/opcode.js';
-import * as layout from '../../../core/spi/wire/packet-layout.js';
 import { aethMsn, GOLDEN_PACKETS, bytesOf, hexOf, viewOf } from './golden-packets.js';
 
 interface Split {

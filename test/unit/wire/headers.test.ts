@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-
 import * as reth from '../../../providers/hca/wire/extended-headers.js';
+import * as atomic from '../../../providers/hca/wire/extended-headers.js';
+import * as bth from '../../../core/spi/wire/bth.js';
 import {
   aethSyndrome,
   dethQkey,
@@ -12,8 +13,6 @@ import {
   writeXrceth,
   xrcethSrqn,
 } from '../../../providers/hca/wire/extended-headers.js';
-import * as atomic from '../../../providers/hca/wire/atomic-eth.js';
-import * as bth from '../../../core/spi/wire/bth.js';
 import { aethMsn, hexOf, viewOf } from './golden-packets.js';
 
 /** What `write` puts at offset 4 of a buffer of 0xa5, with the guards on both sides. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-
+import * as layout from '../../../core/spi/wire/packet-layout.js';
 import {
   aethSyndrome,
   dethQkey,
@@ -8,10 +8,10 @@ import {
   immdtValue,
   rethDmaLength,
   xrcethSrqn,
+  atomicAckLo,
+  atomicCompareLo,
 } from '../../../providers/hca/wire/extended-headers.js';
-import { atomicAckLo, atomicCompareLo } from '../../../providers/hca/wire/atomic-eth.js';
 import { bthDestQpn, bthOpcode, bthPsn } from '../../../core/spi/wire/bth.js';
-import * as layout from '../../../core/spi/wire/packet-layout.js';
 import { SeededRandom } from '../../../providers/mock/index.js';
 import { GOLDEN_PACKETS, bytesOf } from './golden-packets.js';
 

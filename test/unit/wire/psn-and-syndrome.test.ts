@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict';
-
 import fc from 'fast-check';
-
 import * as syndrome from '../../../providers/hca/wire/aeth-syndrome.js';
 import * as psn from '../../../providers/hca/wire/psn.js';
-import { RNR_TIMER_US, rnrTimerUs } from '../../../providers/hca/wire/rnr-timer.js';
+import { RNR_TIMER_US, rnrTimerUs } from '../../../providers/hca/wire/aeth-syndrome.js';
 
 describe('PSN arithmetic', () => {
   it('wraps at 2^24', () => {
