@@ -143,9 +143,9 @@ export class Cm implements CmModule {
       guid: device.attributes.nodeGuid,
       newTransactionId: () => this.newTransactionId(),
       send: (message, transactionId, path) => this.send(message, transactionId, path),
-      exitMessages: device.keepPartingMad && {
+      exitMessages: device.keepExitMad && {
         keep: (message, path) => this.keepExitMessage(message, path),
-        drop: (exitMessage) => device.dropPartingMad?.(exitMessage),
+        drop: (exitMessage) => device.dropExitMad?.(exitMessage),
       },
       share: device.share,
       defer: deferring(dependencies, () => this.closed !== undefined),
@@ -311,7 +311,7 @@ export class Cm implements CmModule {
     const { device, logger } = this.dependencies;
     try {
       const mad = madOf(message, this.newTransactionId());
-      return device.keepPartingMad?.(mad, path) ?? NO_EXIT_MESSAGE;
+      return device.keepExitMad?.(mad, path) ?? NO_EXIT_MESSAGE;
     } catch (error) {
       logger.debug('no DREQ is kept for the end of the process', { error });
       return NO_EXIT_MESSAGE;

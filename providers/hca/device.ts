@@ -99,8 +99,8 @@ export class HcaDevice implements Device {
   readonly mapFile?: NonNullable<Device['mapFile']>;
   readonly shareMemory?: NonNullable<Device['shareMemory']>;
   readonly allocate: Device['allocate'];
-  readonly keepPartingMad?: NonNullable<Device['keepPartingMad']>;
-  readonly dropPartingMad?: NonNullable<Device['dropPartingMad']>;
+  readonly keepExitMad?: NonNullable<Device['keepExitMad']>;
+  readonly dropExitMad?: NonNullable<Device['dropExitMad']>;
   readonly meet?: NonNullable<Device['meet']>;
   readonly share?: NonNullable<Device['share']>;
   readonly openXrcDomain?: NonNullable<Device['openXrcDomain']>;
@@ -123,9 +123,9 @@ export class HcaDevice implements Device {
     if (hooks.shareMemory !== undefined) this.shareMemory = hooks.shareMemory;
     this.allocate = hooks.allocate ?? ((lengthBytes) => new ArrayBuffer(lengthBytes));
     const { port } = hca;
-    if (port.keepParting !== undefined) {
-      this.keepPartingMad = (mad, to) => this.keepParting(mad, to);
-      this.dropPartingMad = (parting) => port.dropParting?.(parting);
+    if (port.keepExitPacket !== undefined) {
+      this.keepExitMad = (mad, to) => this.keepExitPacket(mad, to);
+      this.dropExitMad = (number) => port.dropExitPacket?.(number);
     }
     if (port.meet !== undefined) this.meet = (peer, done) => port.meet?.(peer, done);
     if (hca.share !== undefined) this.share = hca.share;
@@ -136,8 +136,8 @@ export class HcaDevice implements Device {
       capabilities.add('xrc-between-processes');
       this.openXrcDomain = async (sharing): Promise<XrcDomainHandle> => {
         this.checkOpen();
-        const elsewhere = await hooks.openXrcDomain?.(hca, sharing);
-        return elsewhere ?? this.createXrcDomain(sharing);
+        const hosted = await hooks.openXrcDomain?.(hca, sharing);
+        return hosted ?? this.createXrcDomain(sharing);
       };
     }
     this.capabilities = capabilities;
@@ -178,8 +178,8 @@ export class HcaDevice implements Device {
     const QueuePair = this.checkedClass(init);
     const { queuePairs } = this.hca;
     if (init.type === QpType.XRC_TGT) {
-      const { elsewhere } = init.xrcDomain as SoftXrcDomain;
-      if (elsewhere !== undefined) return elsewhere.createTarget(init);
+      const { hostProcess } = init.xrcDomain as SoftXrcDomain;
+      if (hostProcess !== undefined) return hostProcess.createTarget(init);
     }
     const gsi = init.type === QpType.GSI;
     if (gsi && queuePairs.find(GSI_QPN)) throw new SpiError('EBUSY', 'QP1 exists already');
@@ -203,8 +203,8 @@ export class HcaDevice implements Device {
     if (sharedReceives.size >= maxSharedReceiveQueues) {
       throw new SpiError('ENOMEM', `${maxSharedReceiveQueues} shared receive queues exist already`);
     }
-    const { elsewhere } = (init.xrc?.domain as SoftXrcDomain | undefined) ?? {};
-    if (elsewhere !== undefined) return elsewhere.createSharedReceiveQueue(init);
+    const { hostProcess } = (init.xrc?.domain as SoftXrcDomain | undefined) ?? {};
+    if (hostProcess !== undefined) return hostProcess.createSharedReceiveQueue(init);
     const srqn = sharedReceives.freshNumber();
     const srq = new SoftSharedReceiveQueue(this.hca, srqn, init, maxSharedReceiveQueueWr);
     sharedReceives.insert(srq);
@@ -242,12 +242,12 @@ export class HcaDevice implements Device {
    * Hands the port a MAD to keep. The port reads the path during the call, so it is removed at
    * once.
    */
-  private keepParting(mad: Uint8Array, to: AddressVector): number {
+  private keepExitPacket(mad: Uint8Array, to: AddressVector): number {
     this.checkOpen();
     const { port } = this.hca;
     const path = addPath(port, to, 'gid');
     try {
-      return port.keepParting!(path, gsiPacket(mad));
+      return port.keepExitPacket!(path, gsiPacket(mad));
     } finally {
       port.removePath(path);
     }

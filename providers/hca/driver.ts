@@ -198,7 +198,7 @@ export class HcaDriver implements Scheduler {
       const handlers = hca.notifications.length > 0;
       const late = handlers && !this.runNotifications(goesOn || round > 1);
       const isLast = late || round === MAX_ROUNDS;
-      const next = pacer.afterRound(moved, handlers, hca.turns, untilHandlers, isLast);
+      const next = pacer.afterRound(moved, handlers, hca.scheduler, untilHandlers, isLast);
       if (next === GO_ON) continue;
       if (next === WAIT_FOR_CONSUMER || next === SEND_AND_TURN) hca.transmit();
       return next !== SLEEP;
@@ -217,7 +217,7 @@ export class HcaDriver implements Scheduler {
     const received = hca.receive();
     const expired = hca.nowUs < timers.dueUs ? 0 : timers.advance(hca.nowUs);
     if (expired > 0) hca.publish();
-    if (received > 0 && pacer.answersAtOnce(received, hca.turns)) hca.transmit();
+    if (received > 0 && pacer.answersAtOnce(received, hca.scheduler)) hca.transmit();
     return received > 0 || expired > 0;
   }
 

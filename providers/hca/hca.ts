@@ -23,7 +23,7 @@ import { FlightLog, Slab } from '../../core/spi/internal/index.js';
 import { AddressHandleTable } from './ud/address-handle.js';
 import type { SoftCompletionQueue } from './completions/completion-queue.js';
 import { HcaCounters } from './common/counters.js';
-import { KeptMemory } from './memory/kept-memory.js';
+import { ReadCopies } from './memory/read-copies.js';
 import { MemoryTable } from './memory/memory.js';
 import { MulticastTable } from './receiving/multicast.js';
 import { type Notifiable, NotificationQueue } from './completions/notification-queue.js';
@@ -43,7 +43,7 @@ import type { SoftQueuePair } from './queue-pair/queue-pair.js';
 import type { ReceivedPacket } from './common/received-packet.js';
 import { type SoftSharedReceiveQueue, SharedReceiveTable } from './srq/shared-receive-queue.js';
 import { SegmentCursor } from './memory/segment-cursor.js';
-import { SendTurns } from './sending/send-scheduler.js';
+import { SendScheduler } from './sending/send-scheduler.js';
 import { countQueuePair, countSharedReceives } from './reference-counts.js';
 import { bthPkey } from '../../core/spi/wire/bth.js';
 
@@ -97,12 +97,12 @@ export class Hca {
   /** For packets that are gathered or scattered in one go. */
   readonly cursor = new SegmentCursor();
   readonly memory: MemoryTable;
-  readonly kept: KeptMemory;
+  readonly readCopies: ReadCopies;
   readonly addressHandles: AddressHandleTable;
   readonly tx: TransmitQueue;
-  readonly turns: SendTurns;
+  readonly scheduler: SendScheduler;
   readonly placements: PlacementQueue;
-  /** Decides what is done next; its facts are kept here and in `turns`. */
+  /** Decides what is done next; its facts are kept here and in `scheduler`. */
   readonly pacer = new Pacer();
   readonly notifications: NotificationQueue;
   /** The time at the last look, in microseconds. */
@@ -140,10 +140,10 @@ export class Hca {
       releasePath: (path) => this.releasePath(path),
     });
     this.memory = new MemoryTable(port, random, (region) => this.releaseRegion(region));
-    this.kept = new KeptMemory(port, (region) => this.releaseRegion(region));
+    this.readCopies = new ReadCopies(port, (region) => this.releaseRegion(region));
     this.addressHandles = new AddressHandleTable((path) => this.releasePath(path));
     this.tx = new TransmitQueue(port, (region) => this.memory.isThere(region));
-    this.turns = new SendTurns(this);
+    this.scheduler = new SendScheduler(this);
     this.placements = new PlacementQueue(port);
     this.releases = new PortReleases(() => this.tx.waiting);
     this.notifications = new NotificationQueue(() => this.requestPump());
@@ -230,7 +230,7 @@ export class Hca {
 
   /** A doorbell has shown so many requests more. */
   requestsShown(qp: SoftQueuePair, count: number): void {
-    this.turns.scheduleRequests(qp);
+    this.scheduler.scheduleRequests(qp);
     const { pacer } = this;
     const decision = pacer.onDoorbell(count);
     if (decision === LEAVE) return;
@@ -241,7 +241,7 @@ export class Hca {
 
   /** True if `transmit` has work to do. */
   get sendsWaiting(): boolean {
-    return this.turns.waiting + this.tx.waiting > 0;
+    return this.scheduler.waiting + this.tx.waiting > 0;
   }
 
   /**
@@ -254,7 +254,7 @@ export class Hca {
     pacer.sends();
     let more = this.flush();
     for (let bursts = 0; more && bursts < MAX_BURSTS; bursts++) {
-      more = this.turns.fill(returns);
+      more = this.scheduler.fill(returns);
       if (!this.flush()) more = false;
     }
     pacer.unsent = more;

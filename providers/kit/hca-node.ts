@@ -20,8 +20,8 @@ import {
   SystemRandom,
 } from '../host/index.js';
 
-/** Time limits at the end of the process: for goodbyes, and for sending the resulting packets. */
-const GOODBYES_US = 500_000;
+/** Time limits at the end of the process: for messages of the CM, and for sending the resulting packets. */
+const EXIT_MESSAGES_US = 500_000;
 const LAST_SENDS_US = 500_000;
 
 const REST_US = LIMITS.REST_US.value;
@@ -112,8 +112,8 @@ export class HcaNode implements HostNode {
   atExit(cm: CmModule): void {
     this.noExit = onExit(() => {
       const startUs = monotonicClock.now();
-      cm.sayGoodbye?.(() => monotonicClock.now() < startUs + GOODBYES_US);
-      this.driver.sendLast(startUs + GOODBYES_US + LAST_SENDS_US);
+      cm.sayGoodbye?.(() => monotonicClock.now() < startUs + EXIT_MESSAGES_US);
+      this.driver.sendLast(startUs + EXIT_MESSAGES_US + LAST_SENDS_US);
     });
   }
 

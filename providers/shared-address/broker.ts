@@ -36,7 +36,7 @@ const LAST_LOOK_US = 1_000_000;
 const LOOK_AFTER_TAKEOVER_US = 500_000;
 
 /** Misdelivered packets after which the steering is attached again. */
-const STRAYS_TO_STEER = 64;
+const MISDELIVERED_TO_STEER = 64;
 /** Least interval of attaching it again, to limit the load whatever the cause. */
 const STEER_AGAIN_US = 1_000_000;
 
@@ -71,7 +71,7 @@ export class Broker {
   /** Slots that are free and have sockets, the longest first. */
   private readonly vacant: number[] = [];
   private readonly timers = new Set<() => void>();
-  private strays = 0;
+  private misdelivered = 0;
   private steeredUs = -Infinity;
   private closed = false;
 
@@ -123,11 +123,11 @@ export class Broker {
    */
   private noteStray(slot: number, { bytes }: HandedPacket): void {
     const { host, places, slot: own } = this.init;
-    if (slotOf(bytes, own) !== slot || ++this.strays < STRAYS_TO_STEER) return;
+    if (slotOf(bytes, own) !== slot || ++this.misdelivered < MISDELIVERED_TO_STEER) return;
     const now = host.nowUs();
     if (now - this.steeredUs < STEER_AGAIN_US) return;
     const isFirst = this.steeredUs === -Infinity;
-    this.strays = 0;
+    this.misdelivered = 0;
     this.steeredUs = now;
     const sockets = places.of(own);
     try {

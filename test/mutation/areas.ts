@@ -21,7 +21,7 @@ const RC_TESTS = [
   'rc-duplicates',
   'rc-edges',
   'rc-errors',
-  'rc-kept-reads',
+  'rc-zero-copy-reads',
   'rc-receiver-wait',
   'rc-refusal',
   'rc-transfer',

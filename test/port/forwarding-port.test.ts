@@ -23,8 +23,8 @@ describe('a port over another one', () => {
     'readClock',
     'joinGroup',
     'leaveGroup',
-    'keepParting',
-    'dropParting',
+    'keepExitPacket',
+    'dropExitPacket',
   ] as const;
 
   it('can what that one can, and no more', async () => {

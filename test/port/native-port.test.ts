@@ -12,14 +12,14 @@ describe('what a native port keeps for the end of the process', () => {
   it('is a packet to a path that there is, short but for zeros, until it is dropped', async () => {
     const port = openNativePort({ addresses: [loopback(0, 24)], udpPort: testPort(10) });
     const keep = (path: number, packet: Uint8Array): number =>
-      port.keepParting?.(path, packet) ?? -1;
+      port.keepExitPacket?.(path, packet) ?? -1;
     const short = new Uint8Array(276).fill(1, 0, 72);
     const path = port.addPath(gidFromIp(loopback(0, 25)), 0);
     try {
       const numbers = Array.from({ length: 200 }, () => keep(path, short));
       assert.equal(new Set(numbers).size, 200);
-      for (const number of numbers) port.dropParting?.(number);
-      for (const number of [...numbers, 1e6]) port.dropParting?.(number);
+      for (const number of numbers) port.dropExitPacket?.(number);
+      for (const number of [...numbers, 1e6]) port.dropExitPacket?.(number);
       assert.ok(numbers.includes(keep(path, short)), 'numbers are used again');
       assert.throws(() => keep(path + 1, short), RangeError);
       assert.throws(() => keep(path, short.fill(1, 72, 73)), RangeError);
@@ -29,7 +29,7 @@ describe('what a native port keeps for the end of the process', () => {
       await port.close();
     }
     assert.throws(() => keep(path, short), RangeError);
-    port.dropParting?.(0);
+    port.dropExitPacket?.(0);
   });
 });
 

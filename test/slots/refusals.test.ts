@@ -42,9 +42,9 @@ async function refusal(...addresses: string[]): Promise<DatError> {
   assert.fail('it opens');
 }
 
-async function straysOf(program: Program): Promise<number> {
+async function misdeliveredTo(program: Program): Promise<number> {
   const counters = JSON.parse(await program.ask('counters')) as Record<string, number>;
-  return counters['strays']!;
+  return counters['misdelivered']!;
 }
 
 describe('softroce: an address cannot be shared, or not as before', function () {
@@ -166,21 +166,21 @@ describe('softroce: an address cannot be shared, or not as before', function () 
     const number = await outside.ask(`connect ${shared} 1001`);
     const addon = nativeAddon();
     for (let time = 0; time < 2; time++) {
-      const before = await straysOf(broker);
+      const before = await misdeliveredTo(broker);
       const socket = addon.bindGroupSocket(gidFromIp(shared), 0, UDP_PORT);
       addon.attachSteering(socket, ALL_TO_FIRST);
       // It is the last one of its group: no other moves.
       addon.closeDescriptor(socket);
       // Packets beyond the largest path MTU among them: devices of ours on one host.
       assert.equal(await outside.ask(`echo ${number} 20 16000`), 'echoed');
-      assert.ok((await straysOf(broker)) >= before + 20, 'they came to the broker');
+      assert.ok((await misdeliveredTo(broker)) >= before + 20, 'they came to the broker');
       // It may have steered a second ago: not more often than that.
-      let strays = -1;
-      for (let i = 0; i < 200 && strays !== (await straysOf(broker)); i++) {
-        strays = await straysOf(broker);
+      let misdelivered = -1;
+      for (let i = 0; i < 200 && misdelivered !== (await misdeliveredTo(broker)); i++) {
+        misdelivered = await misdeliveredTo(broker);
         assert.equal(await outside.ask(`echo ${number} 100`), 'echoed');
       }
-      assert.equal(await straysOf(broker), strays, 'packets find their way again');
+      assert.equal(await misdeliveredTo(broker), misdelivered, 'packets find their way again');
     }
   });
 

@@ -188,11 +188,11 @@ describe('softroce: programs that share an address are killed and stopped', func
     }
     assert.ok(slots.size <= 4, `slots ${[...slots].join()}`);
     assert.equal(await outside.ask(`echo ${number} 50`), 'echoed');
-    const { strays, strayDrops } = JSON.parse(await second.ask('counters')) as Record<
+    const { misdelivered, misdeliveredDrops } = JSON.parse(await second.ask('counters')) as Record<
       string,
       number
     >;
-    assert.deepEqual([strays, strayDrops], [0, 0]);
+    assert.deepEqual([misdelivered, misdeliveredDrops], [0, 0]);
     const next = await opened(shared, UDP_PORT);
     await next.ask('listen 1002');
     const again = await outside.ask(`connect ${shared} 1002`);

@@ -137,8 +137,8 @@ export interface Device {
    * @returns a number to remove it by
    * @throws SpiError('ENETUNREACH') no local address reaches the peer
    */
-  keepPartingMad?(mad: Uint8Array, to: AddressVector): number;
-  dropPartingMad?(parting: number): void;
+  keepExitMad?(mad: Uint8Array, to: AddressVector): number;
+  dropExitMad?(number: number): void;
 
   /**
    * Opens a channel to a device of this host that offers CHANNEL, before a connection with it is

@@ -20,8 +20,8 @@ export class ForwardingPort implements PacketPort {
   readonly withdraw?: NonNullable<PacketPort['withdraw']>;
   readonly joinGroup?: NonNullable<PacketPort['joinGroup']>;
   readonly leaveGroup?: NonNullable<PacketPort['leaveGroup']>;
-  readonly keepParting?: NonNullable<PacketPort['keepParting']>;
-  readonly dropParting?: NonNullable<PacketPort['dropParting']>;
+  readonly keepExitPacket?: NonNullable<PacketPort['keepExitPacket']>;
+  readonly dropExitPacket?: NonNullable<PacketPort['dropExitPacket']>;
   readonly listen?: NonNullable<PacketPort['listen']>;
   readonly meet?: NonNullable<PacketPort['meet']>;
 
@@ -49,8 +49,8 @@ export class ForwardingPort implements PacketPort {
     if (port.withdraw) this.withdraw = port.withdraw.bind(port);
     if (port.joinGroup) this.joinGroup = port.joinGroup.bind(port);
     if (port.leaveGroup) this.leaveGroup = port.leaveGroup.bind(port);
-    if (port.keepParting) this.keepParting = port.keepParting.bind(port);
-    if (port.dropParting) this.dropParting = port.dropParting.bind(port);
+    if (port.keepExitPacket) this.keepExitPacket = port.keepExitPacket.bind(port);
+    if (port.dropExitPacket) this.dropExitPacket = port.dropExitPacket.bind(port);
     if (!channels) return;
     if (port.channelMtuBytes !== undefined) this.channelMtuBytes = port.channelMtuBytes;
     if (port.listen) this.listen = port.listen.bind(port);

@@ -201,8 +201,8 @@ export interface PacketPort {
    * @returns a number to remove it by; it is removed with the port at the latest
    * @throws RangeError
    */
-  keepParting?(path: number, packet: Uint8Array): number;
-  dropParting?(parting: number): void;
+  keepExitPacket?(path: number, packet: Uint8Array): number;
+  dropExitPacket?(number: number): void;
 
   /**
    * Lets devices of this host find this one, by its node GUID. Absent, like `meet`, if a port has

@@ -149,7 +149,7 @@ export const closing = portGroup('Closing', (claim) => {
         bench.a.removePath(bench.path);
       }
       bench.a.leaveGroup?.(77);
-      bench.a.dropParting?.(77);
+      bench.a.dropExitPacket?.(77);
     });
     await bench.a.close();
   });

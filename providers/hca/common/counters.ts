@@ -57,8 +57,8 @@ export class HcaCounters {
   emptyTurns = 0;
   cqOverruns = 0;
   /** Packets for other processes of a shared device: handed over, and lost. */
-  strays = 0;
-  strayDrops = 0;
+  misdelivered = 0;
+  misdeliveredDrops = 0;
 
   /** Reads all counters, by name. Drops are named after their reason, such as `dropUnknownQpn`. */
   read(): Record<string, number> {

@@ -32,7 +32,7 @@ export const MEMORY_CHECK = { OK: 0, BAD_KEY: 1, WRONG_DOMAIN: 2, BOUNDS: 3, RIG
 
 export class MemoryTable {
   readonly windows: WindowTable;
-  readonly unread = new UnreadAnswers();
+  readonly zeroCopy = new ZeroCopyReaders();
   private readonly regions = new KeyTable<Region>();
   /** Regions by the port's number, until no packet to send refers to them. */
   private readonly byPort = new Map<number, Region>();
@@ -93,8 +93,8 @@ export class MemoryTable {
   }
 
   remove(region: Region): void {
-    this.unread.keep(region, region.key);
-    this.unread.forget(region);
+    this.zeroCopy.keep(region, region.key);
+    this.zeroCopy.forget(region);
     this.regions.remove(region.key);
     assert(region.domain.children > 0, 'a region is deregistered once', region.key);
     region.domain.children -= 1;
@@ -157,7 +157,7 @@ export class MemoryTable {
   }
 
   onUnbound(region: Region, key: number): void {
-    this.unread.keep(region, key);
+    this.zeroCopy.keep(region, key);
   }
 
   findRegion(key: number): Region | undefined {
@@ -231,7 +231,7 @@ function checkAccess(access: number): void {
  * Connections that answered READs straight from a region's memory, without a copy. They are told
  * before that memory goes, since their peers may not have received the answers.
  */
-export class UnreadAnswers {
+export class ZeroCopyReaders {
   private readonly keepers = new Map<Region, Set<RcZeroCopyReads>>();
 
   add(region: Region, keeper: RcZeroCopyReads): void {

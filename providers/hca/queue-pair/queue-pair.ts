@@ -246,7 +246,8 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
       this.drainReported = false;
       this.checkDrained();
     }
-    if (to === QpState.RTS && this.fetched !== this.visible) this.hca.turns.scheduleRequests(this);
+    if (to === QpState.RTS && this.fetched !== this.visible)
+      this.hca.scheduler.scheduleRequests(this);
   }
 
   /** SQD: tells, once, that every request begun has completed. */

@@ -353,7 +353,7 @@ export class RcQueuePair extends SoftQueuePair implements ConnectedQueuePair {
 
   private settleFirst(): void {
     if (this.hca.tx.waiting > 0 || !this.responder.responses.empty)
-      this.hca.turns.scheduleFirst(this);
+      this.hca.scheduler.scheduleFirst(this);
   }
 
   private nominalTimeoutUs(): number {

@@ -7,7 +7,7 @@ import { MEMORY_CHECK } from '../memory/memory.js';
 import type { Domain } from '../memory/domain.js';
 import { MAX_MESSAGE_BYTES } from '../common/parameters.js';
 import { FAULT } from '../connected/message-receiver.js';
-import { RcZeroCopyReads, type KeptAnswers } from './zero-copy-reads.js';
+import { RcZeroCopyReads, type AnswerCopy } from './zero-copy-reads.js';
 import type { RcQueuePair } from './queue-pair.js';
 import type { RcResponder } from './responder.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
@@ -46,7 +46,7 @@ export class RcReads {
   /** By resource: the domain of its key, which on an XRC target is not always the same. */
   private readonly domains: (Domain | undefined)[] = [];
   /** Set from the first answer that is left in its memory. */
-  private kept: RcZeroCopyReads | undefined = undefined;
+  private zeroCopy: RcZeroCopyReads | undefined = undefined;
 
   /** @param depth READ and atomic requests that the peer may have outstanding */
   constructor(
@@ -59,8 +59,8 @@ export class RcReads {
 
   /** Answers are not asked for again. */
   end(): void {
-    this.kept?.end();
-    this.kept = undefined;
+    this.zeroCopy?.end();
+    this.zeroCopy = undefined;
   }
 
   // --- new requests -----------------------------------------------------------------------------
@@ -156,7 +156,7 @@ export class RcReads {
   private keep(resource: number, kind: number, count: number): number {
     const at = this.resources.wordOf(resource);
     const { words } = this.resources;
-    this.kept?.reuse(resource);
+    this.zeroCopy?.reuse(resource);
     words[at + RES.KIND] = kind;
     words[at + RES.FIRST_PSN] = this.responder.ePsn;
     words[at + RES.COUNT] = count;
@@ -191,7 +191,7 @@ export class RcReads {
     const { words } = this.resources;
     const { responses } = this.responder;
     responses.resource(words[at + RES.FIRST_PSN]!, resource);
-    this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
+    this.qp.hca.scheduler.scheduleResponses(this.qp, this.qp.acksFirst);
   }
 
   // --- duplicates -------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ export class RcReads {
       hca.counters.drops.replayUnknown += 1;
       return;
     }
-    this.kept?.onRepeated();
+    this.zeroCopy?.onRepeated();
     if (words[at + RES.NEXT]! < words[at + RES.END]!) {
       this.changeAnswer(at, start, end, offset, length);
     } else {
@@ -273,12 +273,12 @@ export class RcReads {
    * so that they may have changed on their way, go once more before it.
    */
   repeatKept(): void {
-    const { kept, resources } = this;
-    if (kept === undefined) return;
+    const { zeroCopy, resources } = this;
+    if (zeroCopy === undefined) return;
     const { words } = resources;
     for (let age = 1; age <= resources.count; age++) {
       const resource = resources.ofAge(age);
-      const copy = kept.copyOf(resource);
+      const copy = zeroCopy.copyOf(resource);
       if (copy === undefined) continue;
       const at = resources.wordOf(resource);
       const { start, end } = copy;
@@ -346,8 +346,8 @@ export class RcReads {
   }
 
   /** The copy that has these bytes of a READ. */
-  private copyOf(resource: number, offset: number, length: number): KeptAnswers | undefined {
-    const copy = this.kept?.copyOf(resource);
+  private copyOf(resource: number, offset: number, length: number): AnswerCopy | undefined {
+    const copy = this.zeroCopy?.copyOf(resource);
     if (copy === undefined || length === 0) return undefined;
     const { mtuBytes } = this.qp;
     const has = offset >= copy.start * mtuBytes && offset + length <= copy.end * mtuBytes;
@@ -362,8 +362,8 @@ export class RcReads {
     const { tx, memory } = this.qp.hca;
     const { region } = memory;
     if (length > COPIED_PAYLOAD_BYTES) {
-      this.kept ??= new RcZeroCopyReads(this.qp, this.resources);
-      if (this.kept.mayStay(resource, region, memory.offset - offset)) {
+      this.zeroCopy ??= new RcZeroCopyReads(this.qp, this.resources);
+      if (this.zeroCopy.mayStay(resource, region, memory.offset - offset)) {
         tx.addSegment(region.port, memory.offset, length);
         return;
       }

@@ -382,7 +382,7 @@ export class RcRequester {
     else this.timers.pause();
     if (this.failIfBad()) return;
     qp.checkDrained();
-    if (this.sendIndex !== qp.visible) qp.hca.turns.scheduleRequests(qp);
+    if (this.sendIndex !== qp.visible) qp.hca.scheduler.scheduleRequests(qp);
   }
 
   /**
@@ -446,7 +446,7 @@ export class RcRequester {
   onCredits(code: number): boolean {
     if (!this.credits.grant(code)) return false;
     if (this.waitingForReceiver) this.timers.endReceiverWait();
-    this.qp.hca.turns.scheduleRequests(this.qp);
+    this.qp.hca.scheduler.scheduleRequests(this.qp);
     return true;
   }
 
@@ -455,7 +455,7 @@ export class RcRequester {
     this.packets.begin();
     this.initiator?.clear();
     this.pace.onWentBack(this.una, ambiguousEnd, this.qp.hca.nowUs);
-    this.qp.hca.turns.scheduleRequests(this.qp);
+    this.qp.hca.scheduler.scheduleRequests(this.qp);
   }
 
   /** `psn` lies in the oldest request, or is where the next one begins. */
@@ -519,7 +519,7 @@ export class RcRequester {
     this.packet = memory.packets(this.sendIndex & mask) - 1;
     if (this.packet === 0 && takesReceive(this.opcodeOf(this.sendIndex))) this.credits.undo();
     this.packets.begin();
-    qp.hca.turns.scheduleRequests(qp);
+    qp.hca.scheduler.scheduleRequests(qp);
     return true;
   }
 }

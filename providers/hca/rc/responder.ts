@@ -156,7 +156,7 @@ export class RcResponder {
   sendAck(psn: number): void {
     this.untold = false;
     this.responses.acknowledge(psn, SYNDROME.ack, this.msn);
-    this.qp.hca.turns.scheduleResponses(this.qp, this.qp.acksFirst);
+    this.qp.hca.scheduler.scheduleResponses(this.qp, this.qp.acksFirst);
   }
 
   /** Syndrome of an ACK that leaves now: with the receives posted, if the peer counts them. */
@@ -189,7 +189,7 @@ export class RcResponder {
     this.untold = false;
     qp.note(FLIGHT.NAK_SENT, syndrome, this.ePsn);
     this.responses.nak(this.ePsn, syndrome, this.msn);
-    qp.hca.turns.scheduleFirst(qp);
+    qp.hca.scheduler.scheduleFirst(qp);
   }
 
   /** Refuses a message for want of a receive: an RNR NAK. */
@@ -225,7 +225,7 @@ export class RcResponder {
     this.responses.clear();
     this.responses.nak(psn, SYNDROME.nakRemoteAccess, this.msn);
     this.ownReads?.repeatKept();
-    qp.hca.turns.scheduleFirst(qp);
+    qp.hca.scheduler.scheduleFirst(qp);
     qp.raise(AsyncEventType.QP_ACCESS_ERR);
     qp.toError();
     return true;

@@ -122,7 +122,7 @@ export class RcTimers extends TimerEntry {
       if (nextUs !== NO_DEADLINE) qp.hca.timers.start(this, nextUs, this.pace.lossy);
     } else if (this.waitingForReceiver) {
       this.endReceiverWait();
-      qp.hca.turns.scheduleRequests(qp);
+      qp.hca.scheduler.scheduleRequests(qp);
     } else if (!waiter.outstanding) this.pause();
     else if (waiter.requestAck()) this.restart();
     else if (nowUs >= ackDeadlineUs) {

@@ -6,7 +6,7 @@
  * copied for a while.
  */
 import { QpState } from '../../../core/spi/index.js';
-import type { KeptCopy } from '../memory/kept-memory.js';
+import type { ReadCopy } from '../memory/read-copies.js';
 import type { Region } from '../memory/region.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RES, RESOURCE, type ResponderResources } from './responder-resources.js';
@@ -23,7 +23,7 @@ const MOST_COPIED = 4096;
 /** No answer of this READ has been left in place. */
 const NONE = -1;
 
-export interface KeptAnswers extends KeptCopy {
+export interface AnswerCopy extends ReadCopy {
   /** First packet of the READ that is in it, and one after the last. */
   readonly start: number;
   readonly end: number;
@@ -33,7 +33,7 @@ export class RcZeroCopyReads {
   /** By resource: where its answers were left, and the offset there of the READ's first byte. */
   private readonly regions: (Region | undefined)[];
   private readonly offsets: number[];
-  private readonly copies: (KeptAnswers | undefined)[];
+  private readonly copies: (AnswerCopy | undefined)[];
   /** How many were, or are to be, the last time; and how many of them are to come. */
   private copied = 0;
   private copiesLeft = 0;
@@ -47,7 +47,7 @@ export class RcZeroCopyReads {
     const { count } = resources;
     this.regions = new Array<Region | undefined>(count).fill(undefined);
     this.offsets = new Array<number>(count).fill(NONE);
-    this.copies = new Array<KeptAnswers | undefined>(count).fill(undefined);
+    this.copies = new Array<AnswerCopy | undefined>(count).fill(undefined);
   }
 
   /**
@@ -85,9 +85,9 @@ export class RcZeroCopyReads {
   }
 
   /** The copy that packets of a resource must be answered from. */
-  copyOf(resource: number): KeptAnswers | undefined {
+  copyOf(resource: number): AnswerCopy | undefined {
     const copy = this.copies[resource];
-    if (copy === undefined || this.qp.hca.kept.has(copy)) return copy;
+    if (copy === undefined || this.qp.hca.readCopies.has(copy)) return copy;
     this.copies[resource] = undefined;
     return undefined;
   }
@@ -131,7 +131,7 @@ export class RcZeroCopyReads {
     const from = start * mtuBytes;
     const offset = this.offsets[resource]! + from;
     const length = Math.min(end * mtuBytes, words[at + RES.LENGTH]!) - from;
-    const copy = hca.kept.keep(region, offset, length);
+    const copy = hca.readCopies.keep(region, offset, length);
     hca.tx.redirect(region.port, offset, length, copy.port);
     this.dropCopy(resource);
     this.copies[resource] = Object.assign(copy, { start, end });
@@ -142,14 +142,14 @@ export class RcZeroCopyReads {
     const copy = this.copies[resource];
     if (copy === undefined) return;
     this.copies[resource] = undefined;
-    this.qp.hca.kept.drop(copy);
+    this.qp.hca.readCopies.drop(copy);
   }
 
   private moveTo(resource: number, region: Region | undefined): void {
-    const { unread } = this.qp.hca.memory;
+    const { zeroCopy } = this.qp.hca.memory;
     const before = this.regions[resource];
     this.regions[resource] = region;
-    if (before && !this.regions.includes(before)) unread.remove(before, this);
-    if (region) unread.add(region, this);
+    if (before && !this.regions.includes(before)) zeroCopy.remove(before, this);
+    if (region) zeroCopy.add(region, this);
   }
 }

@@ -140,8 +140,9 @@ export class PacketDispatcher {
     // A packet is handed over only once: two processes may see their lists differently.
     if (owner === share.slot || isHanded) return false;
     const isWhole = words[at + RX.BODY] === 0;
-    if (isWhole && share.handOver(owner, handedAt(words, at, packet))) hca.counters.strays += 1;
-    else hca.counters.strayDrops += 1;
+    if (isWhole && share.handOver(owner, handedAt(words, at, packet)))
+      hca.counters.misdelivered += 1;
+    else hca.counters.misdeliveredDrops += 1;
     return true;
   }
 

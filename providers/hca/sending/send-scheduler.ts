@@ -64,21 +64,21 @@ export interface Sender {
 }
 
 /** The HCA's side. */
-export interface TurnHost {
+export interface SchedulerHost {
   readonly tx: TransmitQueue;
   readonly parameters: HcaParameters;
   readonly pacer: Pacer;
   requestPump(): void;
 }
 
-export class SendTurns {
+export class SendScheduler {
   private readonly responders = new TurnQueue<Sender>();
   private readonly requesters = new TurnQueue<Sender>();
   /** Requesters that send before the others. */
   private readonly managers = new TurnQueue<Sender>();
   private readonly pacer: Pacer;
 
-  constructor(private readonly host: TurnHost) {
+  constructor(private readonly host: SchedulerHost) {
     this.pacer = host.pacer;
   }
 

@@ -9,7 +9,7 @@ import {
 } from '../../../core/spi/index.js';
 
 /** A domain whose targets and receive queues are in another process. */
-export interface XrcElsewhere {
+export interface XrcHostProcess {
   createSharedReceiveQueue(init: SharedReceiveQueueInit): SharedReceiveQueue;
   createTarget(init: QueuePairInit): QueuePair;
 }
@@ -19,7 +19,7 @@ export class SoftXrcDomain implements XrcDomainHandle {
   children = 0;
   destroyed = false;
   /** Absent where they are here. */
-  readonly elsewhere: XrcElsewhere | undefined = undefined;
+  readonly hostProcess: XrcHostProcess | undefined = undefined;
 
   /** @param device whose it is */
   constructor(private readonly device: object) {}

@@ -6,7 +6,7 @@
 #include "napi_helpers.h"
 #include "page_memory.h"
 #include "packets/train_planner.h"
-#include "socket/parting.h"
+#include "socket/exit_packet.h"
 #include "unix_socket_binding.h"
 
 #include <iterator>
@@ -110,7 +110,7 @@ napi_value planTrains(napi_env env, napi_callback_info info) {
   return unsignedNumber(env, trains);
 }
 
-/// watchSignal(number): partings leave by it, where its default action ends the process
+/// watchSignal(number): packets leave by it, where its default action ends the process
 napi_value watchSignalOf(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
   watchSignal(static_cast<int>(toUint32(env, call.arguments[0])));

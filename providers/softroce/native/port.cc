@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "socket/multicast_socket.h"
-#include "socket/parting.h"
+#include "socket/exit_packet.h"
 
 namespace dapl {
 namespace {
@@ -202,13 +202,13 @@ int Port::routeToGroup(const Endpoint& group, uint32_t localIndex) const {
   return dapl::routeToGroup(sockets_[localIndex], group);
 }
 
-int64_t Port::keepParting(uint32_t path, const uint8_t* packet, size_t bytes) {
+int64_t Port::keepExitPacket(uint32_t path, const uint8_t* packet, size_t bytes) {
   if (!sender_->hasPath(path)) return -1;
   const Path& to = sender_->path(path);
   const UdpSocket& socket = sockets_[to.localIndex];
   const uint32_t reg = headerRegister(socket.local, to.destination, bytes + kIcrcBytes);
   const uint32_t icrc = icrcOf(reg, packet, bytes);
-  return dapl::keepParting(socket.fd, to.address, to.addressBytes, packet, bytes, icrc);
+  return dapl::keepExitPacket(socket.fd, to.address, to.addressBytes, packet, bytes, icrc);
 }
 
 Sender::Result Port::send(uint32_t from, uint32_t to) {
@@ -463,7 +463,7 @@ void Port::close(napi_ref closed) {
   };
   for (size_t i = 0; i < sockets_.size(); i++) {
     uv_close(reinterpret_cast<uv_handle_t*>(&polls_[i].handle), onClose);
-    dropPartingsOf(sockets_[i].fd);
+    dropExitPacketsOf(sockets_[i].fd);
     closeUdpSocket(&sockets_[i]);
   }
   receiver_->closeTaps();

@@ -78,8 +78,8 @@ class Port final : public Arena::Listener {
   /// @returns 0, or the errno that sending to a group from this address would have
   int routeToGroup(const Endpoint& group, uint32_t localIndex) const;
   /// @param packet from the BTH to the pad
-  /// @returns as dapl::keepParting (socket/parting.h)
-  int64_t keepParting(uint32_t path, const uint8_t* packet, size_t bytes);
+  /// @returns as dapl::keepExitPacket (socket/exit_packet.h)
+  int64_t keepExitPacket(uint32_t path, const uint8_t* packet, size_t bytes);
   /// The packets of the last `receive` are done with.
   void release() { channels_->release(); }
   /// What was sent to a queue pair, and waits in its memory for the peer to read it, is lost.

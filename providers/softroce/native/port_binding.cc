@@ -6,7 +6,7 @@
 
 #include "napi_helpers.h"
 #include "socket/multicast_socket.h"
-#include "socket/parting.h"
+#include "socket/exit_packet.h"
 
 namespace dapl {
 
@@ -206,22 +206,22 @@ napi_value leaveGroup(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// keepParting(path, packet): a number to drop it by
-napi_value keepParting(napi_env env, napi_callback_info info) {
+/// keepExitPacket(path, packet): a number to drop it by
+napi_value keepExitPacket(napi_env env, napi_callback_info info) {
   const Call<2> call(env, info);
   if (!call.port) return throwRange(env, "the port is closed");
   const Bytes packet = toBytes(env, call.arguments[1]);
   if (packet.length < kBthBytes) return throwRange(env, "shorter than a BTH");
   const int64_t number =
-      call.port->keepParting(toUint32(env, call.arguments[0]), packet.data, packet.length);
+      call.port->keepExitPacket(toUint32(env, call.arguments[0]), packet.data, packet.length);
   if (number >= 0) return unsignedNumber(env, static_cast<uint32_t>(number));
-  return throwRange(env, "no such path, or more than " + std::to_string(kPartingBytes) +
+  return throwRange(env, "no such path, or more than " + std::to_string(kExitPacketBytes) +
                              " bytes before the zeros at its end");
 }
 
-napi_value dropPartingOf(napi_env env, napi_callback_info info) {
+napi_value dropExitPacketOf(napi_env env, napi_callback_info info) {
   const Call<1> call(env, info);
-  if (call.port) dropParting(toUint32(env, call.arguments[0]));
+  if (call.port) dropExitPacket(toUint32(env, call.arguments[0]));
   return nullptr;
 }
 
@@ -268,7 +268,7 @@ constexpr Method kPortMethods[] = {
     {"removePath", removePath},     {"watch", watch},
     {"setProcessHold", setProcessHold}, {"dropped", dropped},
     {"readClock", readClock},       {"close", closePort},
-    {"keepParting", keepParting},   {"dropParting", dropPartingOf},
+    {"keepExitPacket", keepExitPacket},   {"dropExitPacket", dropExitPacketOf},
     {"rest", rest},                 {"useArena", useArena},
     {"joinGroup", joinGroup},       {"leaveGroup", leaveGroup},
     {"allocate", allocate},         {"segments", segments},

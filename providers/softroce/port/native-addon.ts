@@ -52,8 +52,8 @@ export interface NativePortHandle extends NativeChannelCalls {
   ): void;
   setProcessHold(alive: boolean): void;
   /** As of a PacketPort. */
-  keepParting(path: number, packet: Uint8Array): number;
-  dropParting(parting: number): void;
+  keepExitPacket(path: number, packet: Uint8Array): number;
+  dropExitPacket(number: number): void;
   /**
    * From now on `allocate` returns memory that peers of this host can map.
    * @param onChange a segment was added or removed: called from the event loop

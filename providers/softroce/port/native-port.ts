@@ -47,16 +47,16 @@ import {
 } from './port-options.js';
 
 /** Signals whose default action ends the process, and by which the last packets leave. */
-const PARTING_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+const EXIT_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /**
- * Has what ports keep for their parting leave by those signals that the application does not
- * listen to; a listener that it adds later takes the place of this. A worker thread cannot see the
- * listeners: it leaves this to the main thread.
+ * Sends the exit packets of all ports on those signals that the application does not listen to. A
+ * listener that it adds later replaces this. A worker thread cannot see the listeners and leaves
+ * this to the main thread.
  */
 function watchSignals(addon: Pick<NativeAddon, 'watchSignal'>): void {
   if (!isMainThread) return;
-  for (const signal of PARTING_SIGNALS) {
+  for (const signal of EXIT_SIGNALS) {
     if (process.listenerCount(signal) === 0) addon.watchSignal(constants.signals[signal]);
   }
 }
@@ -287,14 +287,14 @@ class NativePort implements SocketPort {
     return groupError(error, { group, local, udpPort: this.udpPort });
   }
 
-  keepParting(path: number, packet: Uint8Array): number {
-    const parting = this.native.keepParting(path, packet);
+  keepExitPacket(path: number, packet: Uint8Array): number {
+    const number = this.native.keepExitPacket(path, packet);
     watchSignals(this.addon);
-    return parting;
+    return number;
   }
 
-  dropParting(parting: number): void {
-    this.native.dropParting(parting);
+  dropExitPacket(number: number): void {
+    this.native.dropExitPacket(number);
   }
 
   watch(handlers: PacketPortHandlers): void {

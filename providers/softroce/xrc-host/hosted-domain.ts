@@ -12,7 +12,7 @@ import {
 } from '../../../core/spi/index.js';
 import type { Hca } from '../../hca/hca.js';
 import type { Domain } from '../../hca/memory/domain.js';
-import { SoftXrcDomain, type XrcElsewhere } from '../../hca/srq/xrc-domain.js';
+import { SoftXrcDomain, type XrcHostProcess } from '../../hca/srq/xrc-domain.js';
 import { HostLink, type HostLinkInit } from './host-link.js';
 import { HostedQueue } from './hosted-queue.js';
 import { HostedTarget } from './hosted-target.js';
@@ -28,8 +28,8 @@ export interface HostedDomainInit {
   readonly memoryDescriptor: (name: string) => number;
 }
 
-export class HostedDomain extends SoftXrcDomain implements XrcElsewhere {
-  override readonly elsewhere: XrcElsewhere = this;
+export class HostedDomain extends SoftXrcDomain implements XrcHostProcess {
+  override readonly hostProcess: XrcHostProcess = this;
   readonly link: HostLink;
   private readonly queues = new Map<number, HostedQueue>();
   /** Each is a hold: an opener may have several of one target. */

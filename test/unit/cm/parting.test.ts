@@ -15,11 +15,11 @@ function partingsOf(device: FakeDevice): Map<number, Kept> {
   const kept = new Map<number, Kept>();
   let next = 0;
   Object.assign(device, {
-    keepPartingMad: (mad: Uint8Array, to: AddressVector) => {
+    keepExitMad: (mad: Uint8Array, to: AddressVector) => {
       kept.set(next, { mad: mad.slice(), to });
       return next++;
     },
-    dropPartingMad: (parting: number) => assert.ok(kept.delete(parting), `${parting} is kept`),
+    dropExitMad: (parting: number) => assert.ok(kept.delete(parting), `${parting} is kept`),
   });
   return kept;
 }
@@ -93,10 +93,10 @@ describe('CM: what is kept for the end of the process', () => {
 
   it('is left out where the device cannot keep it: the connection is not concerned', async () => {
     const prepare = (device: FakeDevice): void => {
-      const keepPartingMad = (): number => {
+      const keepExitMad = (): number => {
         throw new SpiError('ENETUNREACH', 'no way there');
       };
-      Object.assign(device, { keepPartingMad, dropPartingMad: () => assert.fail() });
+      Object.assign(device, { keepExitMad, dropExitMad: () => assert.fail() });
     };
     const pair = new CmPair({ a: { prepare } });
     const { active } = await pair.established();

@@ -179,8 +179,8 @@ describe('mock: processes that share an address', () => {
       await exchange(await connect(peer, { ...FLOW, address: SHARED, port }), 64);
     }
     // Two requests came to the first of them that were for the others.
-    assert.equal(scene.node('a').device.counters.strays, 2);
-    assert.equal(scene.node('b').device.counters.strays, 0);
+    assert.equal(scene.node('a').device.counters.misdelivered, 2);
+    assert.equal(scene.node('b').device.counters.misdelivered, 0);
     const none = connect(peer, { ...FLOW, address: SHARED, port: 7009 });
     await assert.rejects(none, { code: 'DAT_CONN_REFUSED' });
     await scene.close();
@@ -234,13 +234,13 @@ describe('mock: processes that share an address', () => {
       await echoOn(scene.ia(right), 7000);
       const conn = await connect(peer, { ...FLOW, address: SHARED, port: 7000 });
       await exchange(conn, 1000);
-      const before = scene.node(wrong).device.counters.strays;
+      const before = scene.node(wrong).device.counters.misdelivered;
       const [from, to] = [scene.socket(right), scene.socket(wrong)];
       from.deliver = (packet) => to.deliver(packet);
       for (const lengthBytes of [1, 1000, 4000]) await exchange(conn, lengthBytes);
-      const { strays, strayDrops, drops } = scene.node(wrong).device.counters;
-      assert.ok(strays - before >= 6, `${strays - before} strays`);
-      assert.deepEqual([strayDrops, drops.unknownQpn], [0, 0]);
+      const { misdelivered, misdeliveredDrops, drops } = scene.node(wrong).device.counters;
+      assert.ok(misdelivered - before >= 6, `${misdelivered - before} misdelivered`);
+      assert.deepEqual([misdeliveredDrops, drops.unknownQpn], [0, 0]);
       await scene.close();
     });
   }
@@ -284,7 +284,7 @@ describe('mock: processes that share an address', () => {
     };
     await exchange(conn, 64);
     assert.equal(lost, 1);
-    assert.equal(scene.node('a').device.counters.strayDrops, 1);
+    assert.equal(scene.node('a').device.counters.misdeliveredDrops, 1);
     await scene.close();
   });
 

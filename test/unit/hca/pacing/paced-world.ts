@@ -224,7 +224,7 @@ export class PacedWorld implements Subject {
     if (rules.broken !== undefined) throw new Error(rules.broken);
     rules.onShown(this.cq.ring.length > 0);
     if (!calls.isQuiet) return;
-    const { requestsWait, responsesWait } = driver.device.hca.turns;
+    const { requestsWait, responsesWait } = driver.device.hca.scheduler;
     const isPolled = this.clock.timeUs < this.lastPacketUs + ADAPTIVE_US;
     rules.onQuiet(requestsWait, responsesWait, isPolled, calls.immediate !== undefined, step);
   }

@@ -4,15 +4,15 @@ import { parametersOf } from '../../../providers/hca/common/parameters.js';
 import { Pacer } from '../../../providers/hca/pacing/index.js';
 import {
   type Sender,
-  SendTurns,
-  type TurnHost,
+  SendScheduler,
+  type SchedulerHost,
 } from '../../../providers/hca/sending/send-scheduler.js';
 
 /** A port that takes so many turns at a time, and who has sent. */
 class Scene {
   readonly sent: string[] = [];
   room = Infinity;
-  readonly turns: SendTurns;
+  readonly turns: SendScheduler;
 
   constructor() {
     const hasRoom = (): boolean => this.sent.length < this.room;
@@ -23,7 +23,7 @@ class Scene {
       parameters: parametersOf({}),
       requestPump: () => undefined,
     };
-    this.turns = new SendTurns(host as unknown as TurnHost);
+    this.turns = new SendScheduler(host as unknown as SchedulerHost);
   }
 
   sender(name: string, isManagement: boolean, bursts: number): Sender {

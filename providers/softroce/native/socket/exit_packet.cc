@@ -1,4 +1,4 @@
-#include "socket/parting.h"
+#include "socket/exit_packet.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@ namespace {
 
 /// The handler may come in the middle of any change, on any thread: `ready` is set last and
 /// cleared first. What is torn all the same has a wrong ICRC, and the peer drops it.
-struct Parting {
+struct ExitPacket {
   std::atomic<bool> ready{false};
   int fd = -1;
   uint32_t icrc = 0;
@@ -22,17 +22,17 @@ struct Parting {
   uint16_t usedBytes = 0;
   socklen_t addressBytes = 0;
   SocketAddress address{};
-  uint8_t packet[kPartingBytes] = {};
+  uint8_t packet[kExitPacketBytes] = {};
 };
 
 constexpr uint32_t kChunk = 64;
 /// Chunks stay for as long as the process: the handler takes no lock.
 struct Chunk {
-  Parting partings[kChunk];
+  ExitPacket packets[kChunk];
   std::atomic<Chunk*> next{nullptr};
 };
 
-const uint8_t kZeros[kMaxPartingPacketBytes] = {};
+const uint8_t kZeros[kMaxExitPacketBytes] = {};
 
 /// All ports of all threads have these in common.
 std::mutex mutex;
@@ -48,17 +48,17 @@ struct Watched {
 };
 Watched watched[] = {{SIGTERM, false, {}}, {SIGINT, false, {}}, {SIGHUP, false, {}}};
 
-void sendParting(const Parting& parting) {
+void sendExitPacket(const ExitPacket& kept) {
   iovec parts[3];
-  parts[0] = {const_cast<uint8_t*>(parting.packet), parting.usedBytes};
-  parts[1] = {const_cast<uint8_t*>(kZeros), static_cast<size_t>(parting.bytes - parting.usedBytes)};
-  parts[2] = {const_cast<uint32_t*>(&parting.icrc), sizeof(parting.icrc)};
+  parts[0] = {const_cast<uint8_t*>(kept.packet), kept.usedBytes};
+  parts[1] = {const_cast<uint8_t*>(kZeros), static_cast<size_t>(kept.bytes - kept.usedBytes)};
+  parts[2] = {const_cast<uint32_t*>(&kept.icrc), sizeof(kept.icrc)};
   msghdr message = {};
-  message.msg_name = const_cast<SocketAddress*>(&parting.address);
-  message.msg_namelen = parting.addressBytes;
+  message.msg_name = const_cast<SocketAddress*>(&kept.address);
+  message.msg_namelen = kept.addressBytes;
   message.msg_iov = parts;
   message.msg_iovlen = 3;
-  sendmsg(parting.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  sendmsg(kept.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /// Async-signal-safe, as all that it calls.
@@ -66,8 +66,8 @@ void onSignal(int signal) {
   const int error = errno;
   for (Chunk* chunk = chunks.load(std::memory_order_acquire); chunk;
        chunk = chunk->next.load(std::memory_order_acquire)) {
-    for (const Parting& parting : chunk->partings) {
-      if (parting.ready.load(std::memory_order_acquire)) sendParting(parting);
+    for (const ExitPacket& kept : chunk->packets) {
+      if (kept.ready.load(std::memory_order_acquire)) sendExitPacket(kept);
     }
   }
   for (Watched& each : watched) {
@@ -93,7 +93,7 @@ void unwatchAll() {
   }
 }
 
-Parting& at(uint32_t number) { return byNumber[number / kChunk]->partings[number % kChunk]; }
+ExitPacket& at(uint32_t number) { return byNumber[number / kChunk]->packets[number % kChunk]; }
 
 void drop(uint32_t number) {
   if (!at(number).ready.exchange(false)) return;
@@ -117,32 +117,32 @@ uint32_t freshNumber() {
 
 }  // namespace
 
-int64_t keepParting(int fd, const SocketAddress& address, socklen_t addressBytes,
+int64_t keepExitPacket(int fd, const SocketAddress& address, socklen_t addressBytes,
                     const uint8_t* packet, size_t bytes, uint32_t icrc) {
   size_t used = bytes;
   while (used > 0 && packet[used - 1] == 0) used--;
-  if (bytes > kMaxPartingPacketBytes || used > kPartingBytes) return -1;
+  if (bytes > kMaxExitPacketBytes || used > kExitPacketBytes) return -1;
   const std::lock_guard<std::mutex> lock(mutex);
   const uint32_t number = freshNumber();
-  Parting& parting = at(number);
-  parting.fd = fd;
-  parting.icrc = icrc;
-  parting.bytes = static_cast<uint16_t>(bytes);
-  parting.usedBytes = static_cast<uint16_t>(used);
-  parting.address = address;
-  parting.addressBytes = addressBytes;
-  memcpy(parting.packet, packet, used);
-  parting.ready.store(true, std::memory_order_release);
+  ExitPacket& kept = at(number);
+  kept.fd = fd;
+  kept.icrc = icrc;
+  kept.bytes = static_cast<uint16_t>(bytes);
+  kept.usedBytes = static_cast<uint16_t>(used);
+  kept.address = address;
+  kept.addressBytes = addressBytes;
+  memcpy(kept.packet, packet, used);
+  kept.ready.store(true, std::memory_order_release);
   inUse++;
   return number;
 }
 
-void dropParting(uint32_t number) {
+void dropExitPacket(uint32_t number) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (number / kChunk < byNumber.size()) drop(number);
 }
 
-void dropPartingsOf(int fd) {
+void dropExitPacketsOf(int fd) {
   const std::lock_guard<std::mutex> lock(mutex);
   for (uint32_t number = 0; number < byNumber.size() * kChunk; number++) {
     if (at(number).fd == fd) drop(number);

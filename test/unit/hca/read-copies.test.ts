@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { gidFromIp } from '../../../core/spi/index.js';
-import { KeptMemory, MOST_KEPT_BYTES } from '../../../providers/hca/memory/kept-memory.js';
+import { ReadCopies, MOST_COPIED_BYTES } from '../../../providers/hca/memory/read-copies.js';
 import type { Region } from '../../../providers/hca/memory/region.js';
 import { MemoryPort } from '../../support/memory-port.js';
 
@@ -11,10 +11,10 @@ const region = {
 describe('kept memory', () => {
   it('has a bound: the oldest go', () => {
     const port = new MemoryPort(gidFromIp('10.0.0.1'));
-    const kept = new KeptMemory(port, (number) => port.removeRegion(number));
-    const quarter = MOST_KEPT_BYTES / 4;
+    const kept = new ReadCopies(port, (number) => port.removeRegion(number));
+    const quarter = MOST_COPIED_BYTES / 4;
     const copies = [1, 2, 3, 4].map((i) => kept.keep(region, i, quarter));
-    assert.equal(kept.bytes, MOST_KEPT_BYTES);
+    assert.equal(kept.bytes, MOST_COPIED_BYTES);
     const last = kept.keep(region, 5, quarter + 1);
     assert.deepEqual(
       [...copies, last].map((copy) => kept.has(copy)),

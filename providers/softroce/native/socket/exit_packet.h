@@ -15,18 +15,18 @@
 namespace dapl {
 
 /// Bytes of a packet before those at its end that are all 0.
-constexpr size_t kPartingBytes = 72;
+constexpr size_t kExitPacketBytes = 72;
 /// From the BTH to the pad.
-constexpr size_t kMaxPartingPacketBytes = 512;
+constexpr size_t kMaxExitPacketBytes = 512;
 
-/// @param packet from the BTH to the pad; longer than kMaxPartingPacketBytes, or with more than
-/// kPartingBytes before its zeros, is refused
+/// @param packet from the BTH to the pad; longer than kMaxExitPacketBytes, or with more than
+/// kExitPacketBytes before its zeros, is refused
 /// @returns a number to drop it by, or -1
-int64_t keepParting(int fd, const SocketAddress& address, socklen_t addressBytes,
+int64_t keepExitPacket(int fd, const SocketAddress& address, socklen_t addressBytes,
                     const uint8_t* packet, size_t bytes, uint32_t icrc);
-void dropParting(uint32_t number);
+void dropExitPacket(uint32_t number);
 /// Before the socket is closed: its number may become another file's.
-void dropPartingsOf(int fd);
+void dropExitPacketsOf(int fd);
 
 /// Puts the handler where the default action is now, for each of these signals.
 void watchSignal(int signal);

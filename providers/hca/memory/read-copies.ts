@@ -6,18 +6,18 @@ import type { PacketPort } from '../../../core/spi/index.js';
 import type { Region } from './region.js';
 
 /** Sixteen connections that all have as much in flight as they may. */
-export const MOST_KEPT_BYTES = 64 << 20;
+export const MOST_COPIED_BYTES = 64 << 20;
 
-export interface KeptCopy {
+export interface ReadCopy {
   /** The port's number for it. */
   readonly port: number;
   readonly lengthBytes: number;
 }
 
-export class KeptMemory {
+export class ReadCopies {
   bytes = 0;
   /** Oldest first. */
-  private readonly copies = new Set<KeptCopy>();
+  private readonly copies = new Set<ReadCopy>();
 
   /** @param release gives a region's port number back once no packet to send refers to it */
   constructor(
@@ -25,9 +25,9 @@ export class KeptMemory {
     private readonly release: (portRegion: number) => void,
   ) {}
 
-  keep(region: Region, offset: number, lengthBytes: number): KeptCopy {
+  keep(region: Region, offset: number, lengthBytes: number): ReadCopy {
     for (const oldest of this.copies) {
-      if (this.bytes + lengthBytes <= MOST_KEPT_BYTES) break;
+      if (this.bytes + lengthBytes <= MOST_COPIED_BYTES) break;
       this.drop(oldest);
     }
     const bytes = new Uint8Array(lengthBytes);
@@ -39,11 +39,11 @@ export class KeptMemory {
   }
 
   /** False once it had to make room for younger ones. */
-  has(copy: KeptCopy): boolean {
+  has(copy: ReadCopy): boolean {
     return this.copies.has(copy);
   }
 
-  drop(copy: KeptCopy): void {
+  drop(copy: ReadCopy): void {
     if (!this.copies.delete(copy)) return;
     this.bytes -= copy.lengthBytes;
     this.release(copy.port);

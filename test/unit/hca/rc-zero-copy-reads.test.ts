@@ -8,7 +8,7 @@ import {
   WcStatus,
   WrOpcode,
 } from '../../../core/spi/index.js';
-import { MOST_KEPT_BYTES } from '../../../providers/hca/memory/kept-memory.js';
+import { MOST_COPIED_BYTES } from '../../../providers/hca/memory/read-copies.js';
 import type { Region } from '../../../providers/hca/memory/region.js';
 import { drain, postSend } from '../../support/hca-pair.js';
 import { collectGarbage } from '../../support/heap.js';
@@ -24,7 +24,7 @@ describe('READ answers in place', () => {
     assert.deepEqual(world.segments, [1, 1, 1, 1]);
     assert.deepEqual(world.completed(), [[0, SUCCESS]]);
     world.assertRead(world.lent);
-    assert.equal(world.hca.kept.bytes, 0);
+    assert.equal(world.hca.readCopies.bytes, 0);
   });
 
   it('of a region freed since are what they were', () => {
@@ -42,7 +42,7 @@ describe('READ answers in place', () => {
     const world = new LateReads(BYTES + 8);
     world.answered(2 * MTU, MTU);
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, 2 * MTU);
+    assert.equal(world.hca.readCopies.bytes, 2 * MTU);
     const before = world.lent.slice(MTU, 3 * MTU);
     world.lent.fill(0x99);
     assert.deepEqual(world.completed(), [[0, SUCCESS]]);
@@ -53,7 +53,7 @@ describe('READ answers in place', () => {
     const world = new LateReads(BYTES);
     world.answered(4096);
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, 0);
+    assert.equal(world.hca.readCopies.bytes, 0);
     assert.deepEqual(world.completed(), [[0, SUCCESS]]);
   });
 
@@ -94,7 +94,7 @@ describe('READ answers in place', () => {
     postSend(pair.b, qpB, { opcode: WrOpcode.BIND_MW, bind: { ...bind, ...whole } });
     world.answered(BYTES);
     window.destroy();
-    assert.equal(world.hca.kept.bytes, 0);
+    assert.equal(world.hca.readCopies.bytes, 0);
     assert.deepEqual(world.completed(), [[0, SUCCESS]]);
   });
 
@@ -104,9 +104,9 @@ describe('READ answers in place', () => {
     world.answered(BYTES);
     world.answered(MTU, 0, 1, other.rkey, other.iova);
     other.destroy();
-    assert.equal(world.hca.kept.bytes, MTU);
+    assert.equal(world.hca.readCopies.bytes, MTU);
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, MTU + BYTES);
+    assert.equal(world.hca.readCopies.bytes, MTU + BYTES);
     assert.deepEqual(world.completed(), [
       [0, SUCCESS],
       [1, SUCCESS],
@@ -121,7 +121,7 @@ describe('READ answers in place', () => {
     assert.equal(world.completed().length, 2);
     world.answered(MTU, 0, 2, other.rkey, other.iova);
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, MTU);
+    assert.equal(world.hca.readCopies.bytes, MTU);
     assert.deepEqual(world.completed(), [[2, SUCCESS]]);
   });
 
@@ -132,7 +132,7 @@ describe('READ answers in place', () => {
     assert.equal(world.completed().length, 2);
     world.answered(8, 0, 2);
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, MTU, 'of the second one');
+    assert.equal(world.hca.readCopies.bytes, MTU, 'of the second one');
   });
 
   it('are kept whole when a part of them was asked for again', () => {
@@ -149,7 +149,7 @@ describe('READ answers in place', () => {
     world.pair.b.driver.pump();
     const before = world.lent.slice();
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, BYTES);
+    assert.equal(world.hca.readCopies.bytes, BYTES);
     world.lent.fill(0x99);
     assert.deepEqual(world.completed(), [[0, SUCCESS]]);
     world.assertRead(before);
@@ -160,7 +160,7 @@ describe('READ answers in place', () => {
     world.answered(BYTES);
     world.qpB.modify({ state: QpState.ERR });
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, 0);
+    assert.equal(world.hca.readCopies.bytes, 0);
   });
 
   it('that the port has not taken yet are what they were, too', () => {
@@ -181,7 +181,7 @@ describe('READ answers in place', () => {
     world.answered(BYTES);
     structuredClone(world.lent.buffer, { transfer: [world.lent.buffer] });
     world.region.destroy();
-    assert.equal(world.hca.kept.bytes, 0);
+    assert.equal(world.hca.readCopies.bytes, 0);
   });
 
   describe('when the connection ends by a refusal', () => {
@@ -239,7 +239,7 @@ describe('READ answers in place', () => {
       world.pair.a.driver.pump();
       world.pair.b.driver.pump();
       world.region.destroy();
-      assert.equal(world.hca.kept.bytes, 4 * MTU);
+      assert.equal(world.hca.readCopies.bytes, 4 * MTU);
       world.lent.fill(0x99);
       world.refuse(4);
       assert.deepEqual(world.completed(), [
@@ -345,7 +345,7 @@ describe('READ answers in place', () => {
       const world = new LateReads(BYTES, 4);
       world.answered(MTU);
       world.region.destroy();
-      assert.equal(world.hca.kept.bytes, MTU);
+      assert.equal(world.hca.readCopies.bytes, MTU);
       return world;
     };
 
@@ -354,13 +354,13 @@ describe('READ answers in place', () => {
       world.completed();
       const { a, b } = world.pair;
       for (let i = 1; i <= 4; i++) {
-        assert.equal(world.hca.kept.bytes, MTU, `before READ ${i}`);
+        assert.equal(world.hca.readCopies.bytes, MTU, `before READ ${i}`);
         const remote = { remoteAddress: b.base, rkey: b.region.rkey };
         const segments = [{ offset: 0, length: 8 }];
         postSend(a, world.qpA, { opcode: WrOpcode.RDMA_READ, cookie: i, segments, ...remote });
         assert.deepEqual(world.completed(), [[i, SUCCESS]]);
       }
-      assert.equal(world.hca.kept.bytes, 0);
+      assert.equal(world.hca.readCopies.bytes, 0);
     });
 
     for (const [how, end] of [
@@ -371,7 +371,7 @@ describe('READ answers in place', () => {
         const world = kept();
         end(world);
         world.pair.b.driver.pump();
-        assert.equal(world.hca.kept.bytes, 0);
+        assert.equal(world.hca.readCopies.bytes, 0);
         const live = world.pair.b.port.regions.filter((region) => region !== undefined);
         assert.deepEqual(
           live.map(({ bytes }) => bytes.length),
@@ -388,7 +388,7 @@ describe('READ answers in place', () => {
         assert.equal(world.completed().length, 4);
       }
       world.region.destroy();
-      assert.equal(world.hca.kept.bytes, Math.ceil((4 << 20) / MTU) * MTU);
+      assert.equal(world.hca.readCopies.bytes, Math.ceil((4 << 20) / MTU) * MTU);
     });
 
     it('in part are answered from the first packet kept on, and not before it', () => {
@@ -439,7 +439,7 @@ describe('READ answers in place', () => {
     it('have a bound together: of the oldest the peer hears nothing any more', () => {
       const world = kept();
       world.lent.fill(0x99);
-      world.hca.kept.keep(world.pair.b.region as Region, 0, MOST_KEPT_BYTES);
+      world.hca.readCopies.keep(world.pair.b.region as Region, 0, MOST_COPIED_BYTES);
       assert.deepEqual(world.completed(100_000_000), [[0, RETRY_EXC_ERR]]);
       assert.ok(!world.pair.a.bytes.includes(0x99));
     });
@@ -447,13 +447,13 @@ describe('READ answers in place', () => {
     it('a region that no answer is unread of is forgotten with its queue pair', () => {
       const world = new LateReads(BYTES);
       world.answered(BYTES);
-      assert.equal(world.hca.memory.unread.size, 1);
+      assert.equal(world.hca.memory.zeroCopy.size, 1);
       world.qpB.destroy();
-      assert.equal(world.hca.memory.unread.size, 0);
+      assert.equal(world.hca.memory.zeroCopy.size, 0);
     });
 
     it('and with its own end', () => {
-      assert.equal(kept().hca.memory.unread.size, 0);
+      assert.equal(kept().hca.memory.zeroCopy.size, 0);
     });
 
     it('and with its own end its memory is free', async () => {
