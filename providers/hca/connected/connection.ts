@@ -3,7 +3,10 @@ import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 import type { PeerPath } from '../sending/peer-path.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import { Access } from '../../../core/spi/index.js';
-import { OPERATION } from '../../../core/spi/wire/opcode.js';
+import { OPCODES, OPERATION } from '../../../core/spi/wire/opcode.js';
+
+/** A set of rights that no queue pair grants. */
+const NEVER = 0xff;
 
 export interface ConnectedQueuePair extends SoftQueuePair {
   /** Added to the opcodes of RC to get those of this transport. */
@@ -25,25 +28,16 @@ export function isFromPeer(qp: ConnectedQueuePair, rx: ReceivedPacket): boolean 
   return false;
 }
 
-// Access rights that a queue pair grants its peer (IBTA 9.7.4.1.3).
+/** Rights that a queue pair must grant its peer for a request (IBTA 9.7.4.1.3), by its opcode. */
+const RIGHTS_OF = Uint8Array.from(OPCODES, ({ operation, headers }) => {
+  if (operation === OPERATION.send) return 0;
+  if (operation === OPERATION.write) return Access.REMOTE_WRITE;
+  if (operation === OPERATION.readRequest) return Access.REMOTE_READ;
+  return headers.includes('AtomicETH') ? Access.REMOTE_ATOMIC : NEVER;
+});
 
-/**
- * @param access of the queue pair, as Access
- * @param operation of a request, as OPERATION
- */
-export function permits(access: number, operation: number): boolean {
-  switch (operation) {
-    case OPERATION.send:
-      return true;
-    case OPERATION.write:
-      return (access & Access.REMOTE_WRITE) !== 0;
-    case OPERATION.readRequest:
-      return (access & Access.REMOTE_READ) !== 0;
-    default:
-      return isAtomicOperation(operation) && (access & Access.REMOTE_ATOMIC) !== 0;
-  }
-}
-
-export function isAtomicOperation(operation: number): boolean {
-  return operation === OPERATION.compareSwap || operation === OPERATION.fetchAdd;
+/** @param access of the queue pair, as Access */
+export function permits(access: number, opcode: number): boolean {
+  const rights = RIGHTS_OF[opcode]!;
+  return (access & rights) === rights;
 }

@@ -117,7 +117,7 @@ export class MessageReceiver {
     const expected = (bits & OPCODE_BIT.start) !== 0 ? OPERATION.unknown : operation;
     if (this.open !== expected) return FAULT.sequence;
     if (!payloadLengthAllowed(rx.opcode, rx.payloadLength, qp.mtuBytes)) return FAULT.length;
-    return permits(qp.memory.accessFlags, operation) ? undefined : FAULT.rights;
+    return permits(qp.memory.accessFlags, rx.opcode) ? undefined : FAULT.rights;
   }
 
   /** Places a packet of a SEND or WRITE. */

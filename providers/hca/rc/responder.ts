@@ -6,13 +6,17 @@
 import { AsyncEventType, QpState, WcOpcode, ringEntries } from '../../../core/spi/index.js';
 import { FLIGHT } from '../common/flight-events.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
-import { isAtomicOperation } from '../connected/connection.js';
 import { FAULT, type Fault, MessageReceiver } from '../connected/message-receiver.js';
 import { SequenceGap } from '../queue-pair/sequence-gap.js';
 import { SYNDROME, creditCode, creditsOf, rnrNakSyndrome } from '../wire/aeth-syndrome.js';
 import { bthAckReq } from '../../../core/spi/wire/bth.js';
 import { OPCODE_BIT, OPERATION } from '../../../core/spi/wire/opcode.js';
-import { BITS_OF, OPERATION_OF, XRCETH_OFFSET_OF } from '../../../core/spi/wire/packet-layout.js';
+import {
+  ATOMIC_ETH_OFFSET_OF,
+  BITS_OF,
+  OPERATION_OF,
+  XRCETH_OFFSET_OF,
+} from '../../../core/spi/wire/packet-layout.js';
 import { PSN_MASK, psnAdd, psnDiff, psnNext } from '../wire/psn.js';
 import type { RcQueuePair } from './queue-pair.js';
 import { RcReads } from './reads.js';
@@ -114,7 +118,7 @@ export class RcResponder {
     counters.drops.duplicate += 1;
     const operation = OPERATION_OF[rx.opcode]!;
     if (operation === OPERATION.readRequest) this.reads.repeatRead(rx);
-    else if (isAtomicOperation(operation)) this.reads.repeatAtomic(rx);
+    else if (ATOMIC_ETH_OFFSET_OF[rx.opcode] !== 0) this.reads.repeatAtomic(rx);
     else if (operation !== OPERATION.unknown && this.ackPsn !== NO_PSN) this.sendAck(this.ackPsn);
   }
 
@@ -128,7 +132,7 @@ export class RcResponder {
     const fault = this.messages.check(rx, operation, bits) ?? namedReceives?.select(rx);
     if (fault !== undefined) this.fail(fault);
     else if (operation === OPERATION.readRequest) this.reads.executeRead(rx);
-    else if (isAtomicOperation(operation)) this.reads.executeAtomic(rx);
+    else if (ATOMIC_ETH_OFFSET_OF[rx.opcode] !== 0) this.reads.executeAtomic(rx);
     else this.execute(rx, operation, bits);
   }
 
@@ -258,8 +262,8 @@ export class NamedReceives {
   /**
    * Selects the queue that a packet names. The first packet of a message decides; the others must
    * name the same queue.
-   * @returns for an XRC violation, an invalid request (IBTA annex A14): the queue does not exist, is
-   * no XRC queue or belongs to another domain
+   * @returns the fault of an XRC violation, an invalid request (IBTA annex A14): the queue does not
+   * exist, is no XRC queue or belongs to another domain
    */
   select(rx: ReceivedPacket): Fault | undefined {
     const { target } = this;
