@@ -20,7 +20,7 @@ import {
   SystemRandom,
 } from '../host/index.js';
 
-/** Time limits at the end of the process: for messages of the CM, and for sending the resulting packets. */
+/** Time limits at the end of the process: for the CM's messages, and for sending their packets. */
 const EXIT_MESSAGES_US = 500_000;
 const LAST_SENDS_US = 500_000;
 

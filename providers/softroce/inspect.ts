@@ -9,7 +9,7 @@ import { checkValue } from '../../core/spi/checks/index.js';
 import { refusing } from '../../core/spi/errors/consumer-errors.js';
 import { type Gid, gidFromIp } from '../../core/spi/index.js';
 import { loadNativeAddon, type NativeAddon, nativeAddonProblem } from './port/native-addon.js';
-import { bindError } from './port/bind-error.js';
+import { bindError } from './port/port-errors.js';
 import { pathMtu, ROCE_UDP_PORT, UDP_PORT } from './port/port-options.js';
 import { groupNames } from './shared/names.js';
 

@@ -7,7 +7,7 @@ import { openNativePort, type PortGroup } from './port/native-port.js';
 import { ROCE_UDP_PORT, type SocketPort, type SocketPortOptions } from './port/port-options.js';
 import { inUseByUsers, otherUsers } from './shared/group-errors.js';
 import { isGroupThere } from './shared/names.js';
-import { bindError } from './port/bind-error.js';
+import { bindError } from './port/port-errors.js';
 import { type JoinedGroup, joinGroup } from './shared/join-group.js';
 
 export interface SocketPortChoice extends SocketPortOptions {

@@ -419,8 +419,9 @@ export abstract class SoftQueuePair implements QueuePair, Notifiable, Completion
 }
 
 /**
- * Does a request that puts nothing on the wire, BIND_MW or LOCAL_INV; a completion status. Requests behind it have not begun yet, so a peer that gets the new
- * key by one of them finds the window bound (IBTA 10.8.3.3).
+ * Does a request that puts nothing on the wire, BIND_MW or LOCAL_INV; a completion status. Requests
+ * behind it have not begun yet, so a peer that gets the new key by one of them finds the window
+ * bound (IBTA 10.8.3.3).
  */
 export function executeLocalOperation(qp: SoftQueuePair, index: number): number {
   const { words } = qp.sendRing;

@@ -6,7 +6,6 @@ import {
   GSI_QPN,
   type HandedPacket,
   isIpv4Gid,
-  type PacketPort,
   QpState,
   RX,
   RxFlags,
@@ -20,9 +19,8 @@ import {
   PACKET_CHECK,
   payloadLength,
 } from '../../../core/spi/wire/packet-layout.js';
-import type { DropReason, HcaCounters } from '../common/counters.js';
+import type { DropReason } from '../common/counters.js';
 import { ReceivedPacket } from '../common/received-packet.js';
-import type { MulticastTable } from './multicast.js';
 import type { Hca } from '../hca.js';
 import type { SoftQueuePair } from '../queue-pair/queue-pair.js';
 

@@ -12,7 +12,6 @@ import {
   type GidWords,
   SpiError,
   ipFromGid,
-  type NetworkReport,
 } from '../../../core/spi/index.js';
 import type { ReceivedPacket } from '../common/received-packet.js';
 import type { RcQueuePair } from '../rc/queue-pair.js';

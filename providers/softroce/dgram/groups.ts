@@ -2,7 +2,7 @@
 import { createSocket, type RemoteInfo, type Socket } from 'node:dgram';
 import { type Gid, GROUP_BIT, ipFromGid, isIpv4Gid, type Logger } from '../../../core/spi/index.js';
 import { interfaceOf, scopedAddress, socketOptions } from './socket.js';
-import { groupError } from '../port/group-error.js';
+import { groupError } from '../port/port-errors.js';
 
 /** Hop limit of datagrams to groups: that of the kernel's rdma_cm. */
 const GROUP_HOPS = 64;

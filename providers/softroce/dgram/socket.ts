@@ -2,7 +2,7 @@
 import { createSocket, type Socket, type SocketOptions } from 'node:dgram';
 import { networkInterfaces } from 'node:os';
 import { type Gid, ipFromGid, isIpv4Gid } from '../../../core/spi/index.js';
-import { bindError } from '../port/bind-error.js';
+import { bindError } from '../port/port-errors.js';
 
 const BUFFER_BYTES = 4 << 20;
 

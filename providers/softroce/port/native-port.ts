@@ -24,8 +24,7 @@ import { checkRegion, clockOffsetUs, mapFile, PathTable, shareMemory } from '../
 import { Meetings } from '../shm/meetings.js';
 import { NativeChannels } from '../shm/native-channels.js';
 import { type ShmOptions, shmOptionsOf } from '../shm/shm-options.js';
-import { bindError } from './bind-error.js';
-import { groupError } from './group-error.js';
+import { bindError, groupError } from './port-errors.js';
 import {
   loadNativeAddon,
   type NativeAddon,

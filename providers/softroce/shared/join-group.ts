@@ -1,7 +1,7 @@
 /** Joins the processes that share an address; may be the first of them. */
 import { type DeviceShare, SpiError } from '../../../core/spi/index.js';
 import { GroupMember, type Membership } from '../../shared-address/member.js';
-import { NameLock } from './name-lock.js';
+import { NameLock } from './names.js';
 import { type DeviceOfGroup, groupDevice } from '../../shared-address/group-device.js';
 import { SharedDevice } from '../../shared-address/shared-device.js';
 import { SocketGroupHost, type SocketGroupInit } from './socket-group-host.js';

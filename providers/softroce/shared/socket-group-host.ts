@@ -14,8 +14,7 @@ import type { GroupHost, Link } from '../../shared-address/group-host.js';
 import { steeringProgram } from '../../shared-address/steering.js';
 import type { GroupSockets } from './group-sockets.js';
 import { inUseByUsers, notShared, steeringError } from './group-errors.js';
-import { bindName } from './name-lock.js';
-import { groupNames, type GroupNames } from './names.js';
+import { bindName, groupNames, type GroupNames } from './names.js';
 
 const BACKLOG = 64;
 /** The broker looks whether a slot's process lives by trying its name, for an instant. */

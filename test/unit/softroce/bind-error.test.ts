@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';
 import type { SpiError } from '../../../core/spi/index.js';
-import { bindError } from '../../../providers/softroce/port/bind-error.js';
+import { bindError } from '../../../providers/softroce/port/port-errors.js';
 
 const refused = (code: string, address: string, udpPort = 4791): SpiError =>
   bindError(Object.assign(new Error(`bind ${code}`), { code }), address, udpPort);

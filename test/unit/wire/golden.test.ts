@@ -1,16 +1,7 @@
 import assert from 'node:assert/strict';
-import * as reth from '../../../providers/hca/wire/extended-headers.js';
-import * as atomic from '../../../providers/hca/wire/extended-headers.js';
+import * as headers from '../../../providers/hca/wire/extended-headers.js';
 import * as bth from '../../../core/spi/wire/bth.js';
 import * as layout from '../../../core/spi/wire/packet-layout.js';
-import {
-  aethSyndrome,
-  dethQkey,
-  dethSrcQpn,
-  immdtValue,
-  writeAeth,
-  writeDeth,
-} from '../../../providers/hca/wire/extended-headers.js';
 import { PseudoHeader, icrcPacket, readIcrc, writeIcrc } from '../../../providers/hca/wire/icrc.js';
 import { OPCODES } from '../../../core/spi/wire/opcode.js';
 import { aethMsn, GOLDEN_PACKETS, bytesOf, hexOf, viewOf } from './golden-packets.js';
@@ -61,40 +52,50 @@ function copyByFields(roce: Uint8Array): Uint8Array {
 function copyExtensions(from: DataView, to: DataView, opcode: number): void {
   const at = (table: Uint8Array): number => table[opcode] ?? 0;
   let offset = at(layout.DETH_OFFSET_OF);
-  if (offset > 0) writeDeth(to, offset, dethQkey(from, offset), dethSrcQpn(from, offset));
+  if (offset > 0)
+    headers.writeDeth(to, offset, headers.dethQkey(from, offset), headers.dethSrcQpn(from, offset));
   offset = at(layout.RETH_OFFSET_OF);
   if (offset > 0) {
-    const va = [reth.rethVaHi(from, offset), reth.rethVaLo(from, offset)] as const;
-    reth.writeReth(
+    const va = [headers.rethVaHi(from, offset), headers.rethVaLo(from, offset)] as const;
+    headers.writeReth(
       to,
       offset,
       ...va,
-      reth.rethRkey(from, offset),
-      reth.rethDmaLength(from, offset),
+      headers.rethRkey(from, offset),
+      headers.rethDmaLength(from, offset),
     );
   }
   offset = at(layout.ATOMIC_ETH_OFFSET_OF);
   if (offset > 0) {
-    const va = [atomic.atomicVaHi(from, offset), atomic.atomicVaLo(from, offset)] as const;
-    atomic.writeAtomicTarget(to, offset, ...va, atomic.atomicRkey(from, offset));
-    atomic.writeAtomicOperands(
+    const va = [headers.atomicVaHi(from, offset), headers.atomicVaLo(from, offset)] as const;
+    headers.writeAtomicTarget(to, offset, ...va, headers.atomicRkey(from, offset));
+    headers.writeAtomicOperands(
       to,
       offset,
-      atomic.atomicSwapAddHi(from, offset),
-      atomic.atomicSwapAddLo(from, offset),
-      atomic.atomicCompareHi(from, offset),
-      atomic.atomicCompareLo(from, offset),
+      headers.atomicSwapAddHi(from, offset),
+      headers.atomicSwapAddLo(from, offset),
+      headers.atomicCompareHi(from, offset),
+      headers.atomicCompareLo(from, offset),
     );
   }
   offset = at(layout.AETH_OFFSET_OF);
-  if (offset > 0) writeAeth(to, offset, aethSyndrome(from, offset), aethMsn(from, offset));
+  if (offset > 0)
+    headers.writeAeth(
+      to,
+      offset,
+      headers.aethSyndrome(from, offset),
+      aethMsn(from, offset),
+    );
   offset = at(layout.ATOMIC_ACK_ETH_OFFSET_OF);
   if (offset > 0) {
-    const original = [atomic.atomicAckHi(from, offset), atomic.atomicAckLo(from, offset)] as const;
-    atomic.writeAtomicAckEth(to, offset, ...original);
+    const original = [
+      headers.atomicAckHi(from, offset),
+      headers.atomicAckLo(from, offset),
+    ] as const;
+    headers.writeAtomicAckEth(to, offset, ...original);
   }
   offset = at(layout.IMMDT_OFFSET_OF);
-  if (offset > 0) to.setUint32(offset, immdtValue(from, offset));
+  if (offset > 0) to.setUint32(offset, headers.immdtValue(from, offset));
 }
 
 describe('golden packets', () => {
@@ -127,19 +128,19 @@ describe('golden packets', () => {
     assert.equal(bth.bthAckReq(view, 0), true);
     assert.equal(bth.bthPadCount(view, 0), 3);
     assert.equal(bth.bthPkey(view, 0), 0xffff);
-    assert.equal(reth.rethVaHi(view, 12), 0);
-    assert.equal(reth.rethVaLo(view, 12), 0x2000);
-    assert.equal(reth.rethRkey(view, 12), 0x88);
-    assert.equal(reth.rethDmaLength(view, 12), 21);
+    assert.equal(headers.rethVaHi(view, 12), 0);
+    assert.equal(headers.rethVaLo(view, 12), 0x2000);
+    assert.equal(headers.rethRkey(view, 12), 0x88);
+    assert.equal(headers.rethDmaLength(view, 12), 21);
     assert.equal(layout.payloadLength(view, 0, write.length - 4), 21);
     assert.equal(Buffer.from(write.subarray(28, 49)).toString(), 'hello-from-userspace\0');
     const fetchAdd = viewOf(split(bytesOf(GOLDEN_PACKETS[6]?.hex ?? '')).roce);
-    assert.equal(atomic.atomicVaHi(fetchAdd, 12), 0x561c);
-    assert.equal(atomic.atomicVaLo(fetchAdd, 12), 0xeb9bb000);
-    assert.equal(atomic.atomicRkey(fetchAdd, 12), 0x0edc);
-    assert.equal(atomic.atomicSwapAddLo(fetchAdd, 12), 1);
+    assert.equal(headers.atomicVaHi(fetchAdd, 12), 0x561c);
+    assert.equal(headers.atomicVaLo(fetchAdd, 12), 0xeb9bb000);
+    assert.equal(headers.atomicRkey(fetchAdd, 12), 0x0edc);
+    assert.equal(headers.atomicSwapAddLo(fetchAdd, 12), 1);
     const atomicAck = viewOf(split(bytesOf(GOLDEN_PACKETS[7]?.hex ?? '')).roce);
-    assert.equal(atomic.atomicAckHi(atomicAck, 16), 0xb25d9808);
-    assert.equal(atomic.atomicAckLo(atomicAck, 16), 0x888f4c0f);
+    assert.equal(headers.atomicAckHi(atomicAck, 16), 0xb25d9808);
+    assert.equal(headers.atomicAckLo(atomicAck, 16), 0x888f4c0f);
   });
 });

@@ -1,19 +1,7 @@
 import assert from 'node:assert/strict';
-import * as reth from '../../../providers/hca/wire/extended-headers.js';
-import * as atomic from '../../../providers/hca/wire/extended-headers.js';
+import * as headers from '../../../providers/hca/wire/extended-headers.js';
 import * as bth from '../../../core/spi/wire/bth.js';
-import {
-  aethSyndrome,
-  dethQkey,
-  dethSrcQpn,
-  iethRkey,
-  immdtValue,
-  writeAeth,
-  writeDeth,
-  writeXrceth,
-  xrcethSrqn,
-} from '../../../providers/hca/wire/extended-headers.js';
-import { aethMsn, hexOf, viewOf } from './golden-packets.js';
+import { hexOf, viewOf } from './golden-packets.js';
 
 /** What `write` puts at offset 4 of a buffer of 0xa5, with the guards on both sides. */
 function image(length: number, write: (view: DataView, offset: number) => void): string {
@@ -74,70 +62,70 @@ describe('extension headers', () => {
   it('RETH', () => {
     const hex = '0123456789abcdeffedcba9880000000';
     const written = image(16, (view, offset) =>
-      reth.writeReth(view, offset, 0x01234567, 0x89abcdef, 0xfedcba98, 0x80000000),
+      headers.writeReth(view, offset, 0x01234567, 0x89abcdef, 0xfedcba98, 0x80000000),
     );
     assert.equal(written, hex);
     const view = viewOfHex(hex);
-    assert.equal(reth.rethVaHi(view, 4), 0x01234567);
-    assert.equal(reth.rethVaLo(view, 4), 0x89abcdef);
-    assert.equal(reth.rethRkey(view, 4), 0xfedcba98);
-    assert.equal(reth.rethDmaLength(view, 4), 0x80000000);
+    assert.equal(headers.rethVaHi(view, 4), 0x01234567);
+    assert.equal(headers.rethVaLo(view, 4), 0x89abcdef);
+    assert.equal(headers.rethRkey(view, 4), 0xfedcba98);
+    assert.equal(headers.rethDmaLength(view, 4), 0x80000000);
   });
 
   it('AETH', () => {
     assert.equal(
-      image(4, (view, offset) => writeAeth(view, offset, 0xff, 0)),
+      image(4, (view, offset) => headers.writeAeth(view, offset, 0xff, 0)),
       'ff000000',
     );
     assert.equal(
-      image(4, (view, offset) => writeAeth(view, offset, 0, -1)),
+      image(4, (view, offset) => headers.writeAeth(view, offset, 0, -1)),
       '00ffffff',
     );
     const view = viewOfHex('62abcdef');
-    assert.equal(aethSyndrome(view, 4), 0x62);
+    assert.equal(headers.aethSyndrome(view, 4), 0x62);
     assert.equal(aethMsn(view, 4), 0xabcdef);
   });
 
   it('DETH', () => {
     const hex = '8001000000fedcba';
     assert.equal(
-      image(8, (view, offset) => writeDeth(view, offset, 0x80010000, 0xfedcba)),
+      image(8, (view, offset) => headers.writeDeth(view, offset, 0x80010000, 0xfedcba)),
       hex,
     );
     const view = viewOfHex('80010000fffedcba');
-    assert.equal(dethQkey(view, 4), 0x80010000);
-    assert.equal(dethSrcQpn(view, 4), 0xfedcba, 'the reserved byte is ignored');
+    assert.equal(headers.dethQkey(view, 4), 0x80010000);
+    assert.equal(headers.dethSrcQpn(view, 4), 0xfedcba, 'the reserved byte is ignored');
   });
 
   it('XRCETH', () => {
     assert.equal(
-      image(4, (view, offset) => writeXrceth(view, offset, 0xff123456)),
+      image(4, (view, offset) => headers.writeXrceth(view, offset, 0xff123456)),
       '00123456',
     );
-    assert.equal(xrcethSrqn(viewOfHex('ff123456'), 4), 0x123456);
+    assert.equal(headers.xrcethSrqn(viewOfHex('ff123456'), 4), 0x123456);
   });
 
   it('ImmDt and IETH', () => {
-    assert.equal(immdtValue(viewOfHex('deadbeef'), 4), 0xdeadbeef);
-    assert.equal(iethRkey(viewOfHex('cafef00d'), 4), 0xcafef00d);
+    assert.equal(headers.immdtValue(viewOfHex('deadbeef'), 4), 0xdeadbeef);
+    assert.equal(headers.iethRkey(viewOfHex('cafef00d'), 4), 0xcafef00d);
   });
 
   it('AtomicETH', () => {
     const hex = '0000000100000002000000030000000400000005fffffffefffffffd';
     const written = image(28, (view, offset) => {
-      atomic.writeAtomicTarget(view, offset, 1, 2, 3);
-      atomic.writeAtomicOperands(view, offset, 4, 5, 0xfffffffe, 0xfffffffd);
+      headers.writeAtomicTarget(view, offset, 1, 2, 3);
+      headers.writeAtomicOperands(view, offset, 4, 5, 0xfffffffe, 0xfffffffd);
     });
     assert.equal(written, hex);
     const view = viewOfHex(hex);
     const read = [
-      atomic.atomicVaHi,
-      atomic.atomicVaLo,
-      atomic.atomicRkey,
-      atomic.atomicSwapAddHi,
-      atomic.atomicSwapAddLo,
-      atomic.atomicCompareHi,
-      atomic.atomicCompareLo,
+      headers.atomicVaHi,
+      headers.atomicVaLo,
+      headers.atomicRkey,
+      headers.atomicSwapAddHi,
+      headers.atomicSwapAddLo,
+      headers.atomicCompareHi,
+      headers.atomicCompareLo,
     ].map((accessor) => accessor(view, 4));
     assert.deepEqual(read, [1, 2, 3, 4, 5, 0xfffffffe, 0xfffffffd]);
   });
@@ -145,10 +133,10 @@ describe('extension headers', () => {
   it('AtomicAckETH', () => {
     const hex = 'b25d9808888f4c0f';
     const written = image(8, (view, offset) =>
-      atomic.writeAtomicAckEth(view, offset, 0xb25d9808, 0x888f4c0f),
+      headers.writeAtomicAckEth(view, offset, 0xb25d9808, 0x888f4c0f),
     );
     assert.equal(written, hex);
-    assert.equal(atomic.atomicAckHi(viewOfHex(hex), 4), 0xb25d9808);
-    assert.equal(atomic.atomicAckLo(viewOfHex(hex), 4), 0x888f4c0f);
+    assert.equal(headers.atomicAckHi(viewOfHex(hex), 4), 0xb25d9808);
+    assert.equal(headers.atomicAckLo(viewOfHex(hex), 4), 0x888f4c0f);
   });
 });
