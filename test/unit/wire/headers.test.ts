@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import * as headers from '../../../providers/hca/wire/extended-headers.js';
 import * as bth from '../../../core/spi/wire/bth.js';
-import { hexOf, viewOf } from './golden-packets.js';
+import { aethMsn, hexOf, viewOf } from './golden-packets.js';
 
 /** What `write` puts at offset 4 of a buffer of 0xa5, with the guards on both sides. */
 function image(length: number, write: (view: DataView, offset: number) => void): string {
