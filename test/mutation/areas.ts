@@ -13,6 +13,8 @@ export interface Area {
 const RC_TESTS = [
   'rc-answers',
   'rc-atomics',
+  'rc-credits',
+  'rc-read-repeats',
   'rc-messages',
   'ack-behind-answer',
   'memory-window-invalidation',
