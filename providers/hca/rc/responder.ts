@@ -280,6 +280,6 @@ export class NamedReceives {
   }
 
   private reaches(srq: SoftSharedReceiveQueue): boolean {
-    return srq.completionQueue !== undefined && srq.xrcDomain === this.target.xrcDomain;
+    return srq.xrcDomain === this.target.xrcDomain;
   }
 }
