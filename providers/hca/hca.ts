@@ -65,7 +65,7 @@ export type SendFault = (qp: SoftQueuePair, wrOpcode: number) => WcStatus | unde
  */
 export type ReceiveFault = (qp: SoftQueuePair) => boolean;
 
-/** What a provider gives its device: one object, which the layers above the engine hand on. */
+/** The provider's part of a device: one object, which the layers above the engine hand on. */
 export interface DeviceSetup {
   readonly name: string;
   readonly port: PacketPort;
