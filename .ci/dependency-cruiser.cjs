@@ -26,9 +26,13 @@ module.exports = {
     ),
     forbid(
       'spi-knows-only-the-spi',
-      'core/spi is what everybody else stands on; it throws what consumers are thrown',
+      'core/spi is what everybody else stands on; it throws what consumers are thrown, and ' +
+        '@inject writes metadata for core/di',
       { path: '^core/spi/' },
-      { path: `${ours}|node_modules/`, pathNot: '^core/(spi|errors/dat)/' },
+      {
+        path: `${ours}|node_modules/`,
+        pathNot: '^core/(spi|errors/dat)/|^node_modules/reflect-metadata/',
+      },
     ),
     forbid(
       'dat-error-knows-nothing',

@@ -1,44 +1,62 @@
 /**
- * The container of a device, and of each interface adapter on it. A token may have several levels:
- * the provider's binding, and layers that wrap or replace it. tsyringe creates each level on first
- * use, with its dependencies. Plugins see no container, so a second copy of tsyringe in an
+ * The container of a device, and of each interface adapter on it. tsyringe creates the parts and
+ * resolves their dependencies. Here is what it cannot do: several levels of one token (the
+ * provider's binding, and layers that wrap or replace it), checks before anything is created, and
+ * errors that keep their type. Plugins see no container, so a second copy of tsyringe in an
  * application cannot matter.
  */
 import 'reflect-metadata';
-import { container as root, type DependencyContainer, instanceCachingFactory } from 'tsyringe';
+import {
+  container as root,
+  type DependencyContainer,
+  inject,
+  injectable,
+  instanceCachingFactory,
+} from 'tsyringe';
 import { DatError } from '../errors/index.js';
 import {
+  type ClassPart,
+  type Inject,
   LOGGER,
   type Logger,
-  needOf,
+  OPTIONS,
   type Part,
+  type PartClass,
   type Registrar,
   type Token,
 } from '../spi/index.js';
+import { needOf, needsOf, type Parameter, parametersOf } from '../spi/internal/index.js';
 import { DeviceServices, IF_BOUND, TAKEN } from './device-services.js';
+
+type AnyPart = (Part<unknown> | ClassPart<unknown>) & {
+  readonly made?: (create: () => unknown) => unknown;
+};
 
 /** A part that replaces the provider's own, or wraps it if it injects its own token. */
 export interface Layer {
   readonly token: Token<unknown>;
-  readonly part: Part<unknown>;
+  readonly part: AnyPart;
   /** Its name in errors: `cm plugin "trace"`. */
   readonly title: string;
 }
 
-/** The levels of a token. */
-interface Stack {
-  /** The level that the provider bound. */
-  base: Level | undefined;
-  /** Innermost first. */
-  readonly layers: Level[];
+/** One level of a token: the provider's binding, or a layer over it. */
+interface Level extends Layer {
+  /** Its key in the container. */
+  readonly key: symbol;
+  readonly needs: readonly Parameter[];
 }
 
 /** One device's container. */
 export class DeviceContainer implements Registrar {
-  private readonly container: DependencyContainer;
-  private readonly stacks = new Map<symbol, Stack>();
+  private readonly container = root.createChildContainer();
+  private readonly bases = new Map<Token<unknown>, Level>();
+  /** Innermost first. */
+  private readonly layers: readonly Level[];
+  private readonly openings: Level[] = [];
   private readonly made = new Map<Level, unknown>();
-  private readonly onOpened: Level[] = [];
+  /** What failed first in the present creation: tsyringe throws a text about it. */
+  private failure: unknown;
 
   /**
    * @param provider what errors call it
@@ -49,48 +67,51 @@ export class DeviceContainer implements Registrar {
     private readonly provider: string,
     layers: readonly Layer[] = [],
   ) {
-    this.container = root.createChildContainer();
+    this.layers = layers.map(levelOf);
     this.bind(LOGGER, () => logger);
-    for (const layer of layers) this.stackOf(layer.token).layers.push(this.level(layer));
   }
 
-  bind<T>(token: Token<T>, given: Part<T> | (() => T)): void {
-    const part = typeof given === 'function' ? { inject: {}, make: given } : given;
+  bind<T>(token: Token<T>, given: PartClass<T> | ClassPart<T> | Part<T> | (() => T)): void {
     const title = `${nameOf(token)} of ${this.provider}`;
-    this.stackOf(token).base = this.level({ token, part, title });
+    this.bases.set(token, levelOf({ token, part: partOf(given), title }));
   }
 
   onOpen(part: Part<void>): void {
-    const token = Symbol('open');
-    this.onOpened.push(this.level({ token, part, title: `the opening of ${this.provider}` }));
+    const title = `the opening of ${this.provider}`;
+    this.openings.push(levelOf({ token: Symbol('open'), part, title }));
   }
 
   /**
-   * Checks that everything core takes can be created, before anything is.
+   * Ends the binding: tells tsyringe of all parts, and checks that everything core takes can be
+   * created, before anything is.
    * @throws DatError DAT_MODEL_NOT_SUPPORTED for a missing part, and for a cycle: the message names
    * the parts and their dependencies
    */
-  check(): void {
-    const isThere = (token: Token<unknown>): boolean => this.stacks.has(token);
-    const wanted = [...TAKEN, ...IF_BOUND.filter(isThere)];
-    const roots = wanted.map(
-      (token) => this.top(token) ?? refuseMissing('core', token, this.provider),
-    );
-    checkGraph([...roots, ...this.onOpened], (level) => this.needsOf(level));
+  seal(): void {
+    for (const token of new Set([...this.bases.keys(), ...this.layers.map(({ token }) => token)])) {
+      const levels = this.levelsOf(token);
+      levels.forEach((level, i) => this.register(level, levels[i - 1]));
+      if (!this.isHollow(token)) this.container.register(token, { useToken: levels.at(-1)!.key });
+    }
+    for (const level of this.openings) this.register(level);
+    const wanted = [...TAKEN, ...IF_BOUND.filter((token) => this.top(token))];
+    const roots = wanted.map((token) => this.top(token) ?? this.refuseMissing('core', token));
+    checkGraph([...roots, ...this.openings], (level) => this.givenTo(level));
   }
 
   /** Creates the parts that the provider asked for at the end of the opening. */
   opened(): void {
-    for (const level of this.onOpened) this.instanceOf(level);
+    for (const level of this.openings) this.create(level.key);
   }
 
   has(token: Token<unknown>): boolean {
-    return this.top(token) !== undefined;
+    return this.container.isRegistered(token);
   }
 
   /** @throws DatError DAT_MODEL_NOT_SUPPORTED when nothing is bound to it */
   resolve<T>(token: Token<T>): T {
-    return this.instanceOf(this.top(token) ?? refuseMissing('core', token, this.provider)) as T;
+    if (!this.has(token)) this.refuseMissing('core', token);
+    return this.create(token) as T;
   }
 
   /** The outermost instance made for the token: the one to close. */
@@ -101,8 +122,8 @@ export class DeviceContainer implements Registrar {
 
   /** The provider's own instance, without its wrappers. */
   ownOf<T>(token: Token<T>): T | undefined {
-    const base = this.stacks.get(token)?.base;
-    return base && (this.instanceOf(base) as T);
+    const base = this.bases.get(token);
+    return base && (this.create(base.key) as T);
   }
 
   /** The services that core uses, with a logger of the interface adapter's own. */
@@ -112,40 +133,37 @@ export class DeviceContainer implements Registrar {
     return child.resolve(DeviceServices);
   }
 
-  private stackOf(token: Token<unknown>): Stack {
-    let stack = this.stacks.get(token);
-    if (stack === undefined) {
-      stack = { base: undefined, layers: [] };
-      this.stacks.set(token, stack);
-      this.container.register(token, { useFactory: () => this.resolve(token) });
-    }
-    return stack;
+  private create(key: Token<unknown>): unknown {
+    this.failure = undefined;
+    return this.container.resolve(key);
   }
 
-  /** Registers a level under a symbol of its own. */
-  private level({ token, part, title }: Layer): Level {
-    const level: Level = { key: Symbol(title), token, part, title };
-    const make = part.make as (deps: Record<string, unknown>) => unknown;
+  /**
+   * A level has a container of its own, where its own token is the level beneath it, and OPTIONS
+   * are its own. It is created there, whoever needs it first.
+   */
+  private register(level: Level, beneath?: Level): void {
+    const { key, token, part } = level;
+    const scope = this.container.createChildContainer();
+    scope.register(token, { useFactory: () => beneath && this.container.resolve(beneath.key) });
+    describe(part, key, scope);
+    const create = (): unknown => scope.resolve(key);
     const useFactory = instanceCachingFactory(() => {
-      const deps: Record<string, unknown> = {};
-      for (const [name, beneath] of this.needsOf(level)) {
-        deps[name] = beneath && this.instanceOf(beneath);
+      try {
+        const instance = part.made ? part.made(create) : create();
+        this.made.set(level, instance);
+        return instance;
+      } catch (error) {
+        throw (this.failure ??= error);
       }
-      const instance = make(deps);
-      this.made.set(level, instance);
-      return instance;
     });
-    this.container.register(level.key, { useFactory });
-    return level;
-  }
-
-  private instanceOf(level: Level): unknown {
-    return this.container.resolve(level.key);
+    this.container.register(key, { useFactory });
   }
 
   /** Innermost first. */
   private levelsOf(token: Token<unknown>): readonly Level[] {
-    const { base, layers = [] } = this.stacks.get(token) ?? {};
+    const base = this.bases.get(token);
+    const layers = this.layers.filter((layer) => layer.token === token);
     return base === undefined ? layers : [base, ...layers];
   }
 
@@ -153,49 +171,81 @@ export class DeviceContainer implements Registrar {
     return this.levelsOf(token).at(-1);
   }
 
-  /** Dependencies of a level, each with the name that it is injected as. */
-  private needsOf(level: Level): (readonly [string, Level | undefined])[] {
-    return Object.entries(level.part.inject).map(([name, spec]) => {
-      const { token, isRequired } = needOf(spec);
+  /** The levels that a level is given, for the check. */
+  private givenTo(level: Level): Level[] {
+    return level.needs.flatMap(({ token, isRequired }) => {
       const top = !isRequired && this.isHollow(token) ? undefined : this.top(token);
-      const given = token === level.token ? this.beneath(level) : top;
-      if (given === undefined && isRequired) refuseMissing(level, token, this.provider);
-      return [name, given] as const;
+      const levels = this.levelsOf(token);
+      const given = token === level.token ? levels[levels.indexOf(level) - 1] : top;
+      return given ?? (isRequired ? this.refuseMissing(level, token) : []);
     });
   }
 
   /** True if the only binding is a wrapper with nothing to wrap. */
   private isHollow(token: Token<unknown>): boolean {
     const [lowest] = this.levelsOf(token);
-    return Object.values(lowest?.part.inject ?? {})
-      .map(needOf)
-      .some((need) => need.isRequired && need.token === token && !this.beneath(lowest!));
+    return lowest?.needs.some((need) => need.isRequired && need.token === token) ?? false;
   }
 
-  private beneath(level: Level): Level | undefined {
-    const levels = this.levelsOf(level.token);
-    return levels[levels.indexOf(level) - 1];
+  /** @throws DatError DAT_MODEL_NOT_SUPPORTED */
+  private refuseMissing(needing: Level | 'core', token: Token<unknown>): never {
+    const name = nameOf(token);
+    const title = needing === 'core' ? needing : needing.title;
+    const isOwn = needing !== 'core' && needing.token === token;
+    throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
+      operation: 'openIa',
+      message: isOwn
+        ? `${title} wraps ${name}, and ${this.provider} has none to be wrapped`
+        : `${title} needs ${name}, and ${this.provider} has none`,
+      value: name,
+    });
   }
 }
 
-// Dependencies of a device's parts: all must be bound, without cycles.
-
-/** One level of a token: the provider's binding, or a layer over it. */
-interface Level {
-  /** Its key in the container. */
-  readonly key: symbol;
-  readonly token: Token<unknown>;
-  readonly part: Part<unknown>;
-  readonly title: string;
+function levelOf(layer: Layer): Level {
+  return { ...layer, key: Symbol(layer.title), needs: needsOf(layer.part) };
 }
 
-type Needs = (level: Level) => readonly (readonly [name: string, given: Level | undefined])[];
+function partOf(given: PartClass<unknown> | AnyPart | (() => unknown)): AnyPart {
+  if (typeof given !== 'function') return given;
+  const useClass = given as PartClass<unknown>;
+  if (parametersOf(useClass).length > 0) return { useClass };
+  return { inject: {}, make: given as () => unknown };
+}
+
+/** Tells tsyringe how a part is created. */
+function describe(part: AnyPart, key: symbol, scope: DependencyContainer): void {
+  if ('inject' in part) {
+    const make = part.make as (deps: unknown) => unknown;
+    scope.register(key, { useFactory: (from) => make(objectOf(part.inject, from)) });
+    return;
+  }
+  const { useClass, options } = part;
+  scope.register(OPTIONS, { useFactory: () => options });
+  parametersOf(useClass).forEach((parameter, index) => {
+    const { token, isRequired, members } = parameter!;
+    inject(token, { isOptional: !isRequired })(useClass, undefined, index);
+    if (members) scope.register(token, { useFactory: (from) => objectOf(members, from) });
+  });
+  injectable()(useClass);
+  scope.register(key, { useClass });
+}
+
+/** The values of tokens, by their names. */
+function objectOf(members: Inject, from: DependencyContainer): Record<string, unknown> {
+  const entries = Object.entries(members).map(([name, spec]) => {
+    const { token, isRequired } = needOf(spec);
+    const isThere = isRequired || from.isRegistered(token, true);
+    return [name, isThere ? from.resolve(token) : undefined] as const;
+  });
+  return Object.fromEntries(entries);
+}
 
 /**
  * @throws DatError DAT_MODEL_NOT_SUPPORTED that names the chain by which a level stands on itself;
- * whatever `needsOf` throws
+ * whatever `givenTo` throws
  */
-function checkGraph(roots: readonly Level[], needsOf: Needs): void {
+function checkGraph(roots: readonly Level[], givenTo: (level: Level) => readonly Level[]): void {
   const sound = new Set<Level>();
   const chain: Level[] = [];
   const visit = (level: Level): void => {
@@ -203,28 +253,11 @@ function checkGraph(roots: readonly Level[], needsOf: Needs): void {
     const start = chain.indexOf(level);
     if (start >= 0) refuseCycle([...chain.slice(start), level]);
     chain.push(level);
-    for (const [, given] of needsOf(level)) if (given !== undefined) visit(given);
+    givenTo(level).forEach(visit);
     chain.pop();
     sound.add(level);
   };
-  for (const root of roots) visit(root);
-}
-
-/**
- * @param provider what errors call it
- * @throws DatError DAT_MODEL_NOT_SUPPORTED
- */
-function refuseMissing(needing: Level | 'core', token: Token<unknown>, provider: string): never {
-  const name = nameOf(token);
-  const title = needing === 'core' ? needing : needing.title;
-  const isOwn = needing !== 'core' && needing.token === token;
-  throw new DatError('DAT_MODEL_NOT_SUPPORTED', {
-    operation: 'openIa',
-    message: isOwn
-      ? `${title} wraps ${name}, and ${provider} has none to be wrapped`
-      : `${title} needs ${name}, and ${provider} has none`,
-    value: name,
-  });
+  roots.forEach(visit);
 }
 
 function nameOf(token: Token<unknown>): string {

@@ -6,34 +6,28 @@ import {
   CAPABILITIES,
   type ConfiguredPlugin,
   type Device,
-  isConfiguredPlugin,
   type PluginKind,
   type PluginMeta,
+} from '../spi/index.js';
+import {
+  configuredPlugin,
+  isConfiguredPlugin,
   sdkMismatch,
   titleOf,
-} from '../spi/index.js';
+} from '../spi/internal/index.js';
 
 /**
- * Checks that this version of the SDK accepts a plugin.
+ * The plugin, if this version of the SDK accepts it; a class with `@plugin` is made one.
  * @throws DatError DAT_INVALID_PARAMETER for what is no configured plugin, or one of another kind;
  * DAT_PROVIDER_NOT_FOUND / DAT_MAJOR_NOT_FOUND or DAT_MINOR_NOT_FOUND for another SDK version
  */
 export function checkPlugin<K extends PluginKind>(
   operation: string,
-  plugin: unknown,
+  given: unknown,
   kind?: K,
-): asserts plugin is ConfiguredPlugin<K> {
-  if (!isConfiguredPlugin(plugin)) {
-    const hint =
-      typeof plugin === 'function' ? 'call the plugin with its options' : 'use definePlugin';
-    throw new DatError('DAT_INVALID_PARAMETER', {
-      subtype: 'DAT_INVALID_ARG1',
-      operation,
-      message: `${show(plugin)} is not a configured plugin`,
-      hint,
-      value: plugin,
-    });
-  }
+): ConfiguredPlugin<K> {
+  const plugin = configuredPlugin(given);
+  if (!isConfiguredPlugin(plugin)) throw notPlugin(operation, plugin);
   if (kind !== undefined && plugin.meta.kind !== kind) {
     throw new DatError('DAT_INVALID_PARAMETER', {
       subtype: 'DAT_INVALID_ARG1',
@@ -43,13 +37,27 @@ export function checkPlugin<K extends PluginKind>(
     });
   }
   const mismatch = sdkMismatch(plugin.meta);
-  if (mismatch === undefined) return;
+  if (mismatch === undefined) return plugin as ConfiguredPlugin<K>;
   const sameMajor = sdkMismatch({ ...plugin.meta, sdkVersion: majorOnly(plugin.meta) });
   throw new DatError('DAT_PROVIDER_NOT_FOUND', {
     subtype: sameMajor === undefined ? 'DAT_MINOR_NOT_FOUND' : 'DAT_MAJOR_NOT_FOUND',
     operation,
     ...mismatch,
     value: plugin.meta.sdkVersion,
+  });
+}
+
+function notPlugin(operation: string, value: unknown): DatError {
+  const isClass = typeof value === 'function' && !('meta' in value);
+  const name = isClass && value.name !== '' ? value.name : show(value);
+  const other =
+    typeof value === 'function' ? 'call the plugin with its options' : 'use definePlugin';
+  return new DatError('DAT_INVALID_PARAMETER', {
+    subtype: 'DAT_INVALID_ARG1',
+    operation,
+    message: `${name} is not a configured plugin`,
+    hint: isClass ? 'put @plugin above the class, or use definePlugin' : other,
+    value,
   });
 }
 

@@ -20,13 +20,12 @@ import {
   DEVICE,
   type Logger,
   MAD,
-  MODULE_TOKENS,
   type ModuleKind,
   PACKET_PORT,
-  titleOf,
   type Token,
   XRC,
 } from '../spi/index.js';
+import { MODULE_TOKENS, titleOf } from '../spi/internal/index.js';
 
 /** Modules of the application, by kind. */
 export type ModuleSet = Readonly<{ [K in ModuleKind]?: ConfiguredModule<K> }>;
@@ -175,7 +174,7 @@ async function open(
 ): Promise<void> {
   await provider.instance.open(container, logger);
   try {
-    container.check();
+    container.seal();
     container.resolve(DEVICE).setEventHandler(onEvent);
     container.resolve(CM);
     container.opened();

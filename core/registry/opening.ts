@@ -11,17 +11,24 @@ import {
 } from '../log/index.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
-import { type ConfiguredModule, type ConfiguredProvider, type ModuleKind } from '../spi/index.js';
+import type {
+  ConfiguredModule,
+  ConfiguredProvider,
+  ModuleClass,
+  ModuleKind,
+} from '../spi/index.js';
 import { checkDevice, checkPlugin, checkRequirements } from './checks.js';
 import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
 
 /** Options of `openIa`. */
 export interface OpenIaOptions {
   /**
-   * Modules that replace or wrap the provider's own: configured plugins, or names of registered
-   * ones.
+   * Modules that replace or wrap the provider's own: configured plugins, classes with `@plugin`,
+   * or names of registered ones.
    */
-  readonly modules?: { readonly [K in ModuleKind]?: ConfiguredModule<K> | string };
+  readonly modules?: {
+    readonly [K in ModuleKind]?: ConfiguredModule<K> | ModuleClass<K> | string;
+  };
   /**
    * Default: by the environment variable DAPL_LOG; silent without it. One of `createLogger` or
    * `fromWinston`, or any object with `debug`, `info`, `warn` and `error`, such as `console`. It

@@ -2,7 +2,8 @@
 import { checkFields, checkOneOf, checkParameter } from '../errors/guards.js';
 import { ANYTHING, BOOLEAN, type Kinds, optional, show, TEXT } from '../spi/checks/index.js';
 import { DatError } from '../errors/index.js';
-import { type ConfiguredPlugin, type PluginKind, type PluginMeta, titleOf } from '../spi/index.js';
+import type { ConfiguredPlugin, PluginKind, PluginMeta } from '../spi/index.js';
+import { titleOf } from '../spi/internal/index.js';
 import { checkPlugin } from './checks.js';
 import { MODULE_KINDS } from './device-table.js';
 import { parseVersion, type ProviderInfo } from './provider-info.js';
@@ -63,8 +64,8 @@ export class PluginTable {
   /**
    * @throws DatError DAT_PROVIDER_ALREADY_REGISTERED when name, version and thread safety are taken
    */
-  add(operation: string, plugin: unknown, registration: string | Registration = {}): PluginEntry {
-    checkPlugin(operation, plugin);
+  add(operation: string, given: unknown, registration: string | Registration = {}): PluginEntry {
+    const plugin: ConfiguredPlugin = checkPlugin(operation, given);
     const options = typeof registration === 'string' ? { name: registration } : registration;
     checkFields(operation, options, REGISTRATION);
     const { name = plugin.meta.name, version, threadSafe = false } = options;

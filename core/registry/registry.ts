@@ -8,14 +8,15 @@ import type { IaQuery } from '../dat/ia/attributes.js';
 import { checkFields, checkParameter } from '../errors/guards.js';
 import { DatError } from '../errors/index.js';
 import { FUNCTION, type Kinds, kindOf, LIST, optional, show, showAs } from '../spi/checks/index.js';
-import {
-  type ConfiguredPlugin,
-  isConfiguredPlugin,
-  type ModuleKind,
-  type PluginKind,
-  type PluginMeta,
-  type ProviderInstance,
+import type {
+  ConfiguredPlugin,
+  ModuleClass,
+  ModuleKind,
+  PluginKind,
+  PluginMeta,
+  ProviderInstance,
 } from '../spi/index.js';
+import { isConfiguredPlugin } from '../spi/internal/index.js';
 import { checkPlugin, checkRequirements } from './checks.js';
 import { type DatConf } from './dat-conf.js';
 import { MODULE_KINDS, type ModuleSet } from './device-table.js';
@@ -26,7 +27,7 @@ import { type ProviderRelation, relationOf } from './relation.js';
 import { type ProviderLoader, StaticProvider } from './static-provider.js';
 
 export interface RegistryOptions {
-  readonly plugins?: readonly ConfiguredPlugin[];
+  readonly plugins?: readonly (ConfiguredPlugin | ModuleClass)[];
   /** Static entries (`parseDatConf`), and how their libraries are loaded. */
   readonly datConf?: DatConf;
   /** Default: nothing can be loaded. */
@@ -93,7 +94,7 @@ export class Registry {
    * configured plugin; DAT_PROVIDER_NOT_FOUND for another SDK version; DAT_MODEL_NOT_SUPPORTED when
    * it requires what no plugin provides
    */
-  register(plugin: ConfiguredPlugin, registration?: string | Registration): void {
+  register(plugin: ConfiguredPlugin | ModuleClass, registration?: string | Registration): void {
     const entry = this.plugins.add('registry.register', plugin, registration);
     try {
       checkRequirements('registry.register', this.plugins.metas);
@@ -193,9 +194,9 @@ export class Registry {
     readonly count: (by: number) => void;
   }> {
     if (!isName(target)) {
-      checkPlugin(operation, target, 'provider');
-      const count = (by: number): void => countByObject(target, by);
-      return { provider: target, name: target.meta.name, count };
+      const provider = checkPlugin(operation, target, 'provider');
+      const count = (by: number): void => countByObject(provider, by);
+      return { provider, name: provider.meta.name, count };
     }
     const query = providerQuery(operation, target);
     const matches = matchProviders(operation, query, this.candidates(), this.hint());
@@ -246,10 +247,9 @@ export class Registry {
     const choose = <K extends ModuleKind>(kind: K): void => {
       const given: unknown = modules[kind];
       if (given === undefined) return;
-      const plugin: unknown =
+      const plugin =
         typeof given === 'string' ? this.plugins.find('openIa', kind, given).plugin : given;
-      checkPlugin(`openIa`, plugin, kind);
-      Object.assign(chosen, { [kind]: plugin });
+      Object.assign(chosen, { [kind]: checkPlugin('openIa', plugin, kind) });
     };
     for (const kind of MODULE_KINDS) choose(kind);
     return chosen;

@@ -51,8 +51,7 @@ export class StaticProvider {
       async () => init(this.entry, iaParams),
       this.refused,
     );
-    checkPlugin('openIa', plugin, 'provider');
-    return plugin;
+    return checkPlugin('openIa', plugin, 'provider');
   }
 
   private async step<T>(

@@ -33,6 +33,16 @@ export function hello(): string {
   return fileOf(readFileSync(path, 'utf8'), 'hello');
 }
 
+/** The program in JavaScript; decorators are those of `experimentalDecorators`. */
+async function scriptOf(code: string, language: 'js' | 'ts'): Promise<string> {
+  if (language === 'js') return code;
+  const { default: ts } = await import('typescript');
+  const { ES2022 } = ts.ScriptTarget;
+  const compilerOptions = { target: ES2022, module: ts.ModuleKind.ES2022 };
+  const options = { ...compilerOptions, experimentalDecorators: true };
+  return ts.transpileModule(code, { compilerOptions: options }).outputText;
+}
+
 /** Runs a program of a page of docs: of those in that language, the first is 0. */
 export async function runExample(
   page: string,
@@ -43,6 +53,6 @@ export async function runExample(
   const programs = text.matchAll(new RegExp(`\`\`\`${language}\n(import [^]*?)\`\`\``, 'g'));
   const code = [...programs][index]?.[1];
   assert.ok(code, `docs/${page}.md has no example ${index}`);
-  const path = fileOf(code, `${page}-example-${index}`);
+  const path = fileOf(await scriptOf(code, language), `${page}-${language}-example-${index}`);
   return promisify(execFile)(process.execPath, [path], { timeout: patience(60_000) });
 }

@@ -112,12 +112,9 @@ export function decorateModule<K extends ModuleKind>(
   module: ConfiguredModule<K>,
   decorator: (inner: ModuleTypes[K]) => Over<ModuleTypes[K]>,
 ): ConfiguredModule<K> {
-  const make = module.make as (deps: unknown) => ModuleTypes[K];
-  return Object.freeze({
-    ...module,
-    make: (deps: unknown) => {
-      const inner = make(deps);
-      return over<ModuleTypes[K]>(inner, decorator(inner));
-    },
-  });
+  const made = (create: () => unknown): ModuleTypes[K] => {
+    const inner = module.made(create);
+    return over<ModuleTypes[K]>(inner, decorator(inner));
+  };
+  return Object.freeze({ ...module, made });
 }

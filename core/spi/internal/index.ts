@@ -6,3 +6,11 @@
 export * from '../device/flight-log.js';
 export * from '../layout/slab.js';
 export * from '../modules/peer-agreement.js';
+export {
+  configuredPlugin,
+  isConfiguredPlugin,
+  MODULE_TOKENS,
+  sdkMismatch,
+  titleOf,
+} from '../plugin/define-plugin.js';
+export { needOf, needsOf, type Parameter, parametersOf } from '../plugin/injection.js';

@@ -21,7 +21,18 @@ import {
 import type { CmModule } from '../modules/cm.js';
 import { consumerCall, isSpiError, refusing } from '../errors/consumer-errors.js';
 import type { Device } from '../device/device.js';
-import { type Inject, type Injected, needOf, type Part, type Registrar } from './injection.js';
+import {
+  checkInject,
+  type ClassPart,
+  type Inject,
+  type Injected,
+  type Parameter,
+  parametersOf,
+  type Part,
+  type PartClass,
+  needsOf,
+  type Registrar,
+} from './injection.js';
 import type { Logger } from './logger.js';
 import type { MadModule } from '../modules/mad.js';
 import type { PacketPort } from '../port/packet-port.js';
@@ -140,9 +151,17 @@ export interface ConfiguredProvider {
   readonly modules: readonly ConfiguredModule[];
 }
 
-export interface ConfiguredModule<K extends ModuleKind = ModuleKind> extends Part<ModuleTypes[K]> {
+/** A module and its options: a function of its dependencies, or a class. */
+export type ConfiguredModule<K extends ModuleKind = ModuleKind> = (
+  Part<ModuleTypes[K]> | ClassPart<ModuleTypes[K]>
+) & {
   readonly meta: PluginMeta<K>;
-}
+  /** Runs what creates it and checks the result: errors name the plugin. */
+  readonly made: (create: () => unknown) => ModuleTypes[K];
+};
+
+/** A class that is a module, with `@plugin` above it. */
+export type ModuleClass<K extends ModuleKind = ModuleKind> = PartClass<ModuleTypes[K]>;
 
 export type ConfiguredPlugin<K extends PluginKind = PluginKind> = K extends ModuleKind
   ? ConfiguredModule<K>
@@ -169,18 +188,110 @@ export function definePlugin(
   checkValue('meta', given, OBJECT, ofDefinition);
   checkMeta(given);
   checkValue('create', create, FUNCTION, ofDefinition);
-  const { inject, options: table, ...rest } = given;
-  const meta = Object.freeze({ ...rest, requires: requirementsOf(given) });
+  const { inject, ...rest } = given;
   const call = create as (...values: unknown[]) => unknown;
+  if (inject === undefined) {
+    return configurable(rest, [], (meta, options) => ({
+      instance: configured(meta, () => call(options)),
+      modules: [],
+    }));
+  }
+  const needs = needsOf({ inject, make: call });
+  return configurable(rest, needs, (meta, options) => ({
+    inject,
+    make: (deps: unknown) => call(deps, options),
+    made: (run: () => unknown) => made(meta, run),
+  }));
+}
+
+/** Metadata of a class that is a module. */
+export interface ClassMeta<K extends ModuleKind> {
+  readonly name: string;
+  readonly kind: K;
+  readonly sdkVersion: string;
+  /** As of `PluginMeta`; default none. */
+  readonly requires?: readonly string[];
+  /** As of `PluginMeta`; default its kind. */
+  readonly provides?: readonly string[];
+  /** Kinds of its options, which a parameter with `@inject(OPTIONS)` is given. */
+  readonly options?: Readonly<Record<string, Kind>>;
+}
+
+const PLUGIN = Symbol.for('dapl:plugin-of');
+/** Modules of classes that are used without options: one object for each class. */
+const BY_CLASS = new WeakMap<object, ConfiguredModule>();
+
+/**
+ * Makes a module of a class: `openIa(provider, { modules: { cm: MyCm } })`. Each device creates an
+ * instance of it, and gives its constructor what `@inject` says.
+ *
+ *     @plugin({ name: 'mine', kind: 'cm', sdkVersion: '2.0' })
+ *     class MyCm implements CmModule {
+ *       constructor(@inject(MAD) private readonly mad: MadModule) {}
+ *     }
+ *
+ * @throws TypeError when the metadata is malformed, or a parameter has no `@inject`
+ */
+export function plugin<K extends ModuleKind>(given: ClassMeta<K>): (Class: ModuleClass<K>) => void {
+  checkValue('meta', given, OBJECT, ofDefinition);
+  const rest = { requires: [], provides: [given.kind], ...given };
+  checkMeta({ ...rest, inject: {} });
+  return (Class) => {
+    checkParameters(given.name, Class);
+    const needs = needsOf({ useClass: Class });
+    const configure = configurable(rest, needs, (meta, options) => ({
+      useClass: Class,
+      options,
+      made: (run: () => unknown) => made(meta, run),
+    }));
+    Reflect.defineMetadata(PLUGIN, configure, Class);
+  };
+}
+
+/**
+ * The plugin of a class with `@plugin`, for modules with options: `pluginOf(MyCm)({ limit: 4 })`.
+ * @throws TypeError for another class
+ */
+export function pluginOf<K extends ModuleKind, Options = undefined>(
+  Class: ModuleClass<K>,
+): Plugin<K, Options> {
+  const found = Reflect.getOwnMetadata(PLUGIN, Class) as Plugin<K, Options> | undefined;
+  if (found === undefined) throw new TypeError(`${Class.name} has no @plugin above it`);
+  return found;
+}
+
+function checkParameters(name: string, Class: ModuleClass): void {
+  const parameters = parametersOf(Class);
+  const types = Reflect.getMetadata('design:paramtypes', Class) as readonly unknown[] | undefined;
+  const count = Math.max(Class.length, parameters.length, types?.length ?? 0);
+  for (let index = 0; index < count; index++) {
+    if (parameters[index] !== undefined) continue;
+    const where = `parameter ${index + 1} of the constructor of ${Class.name}`;
+    throw new TypeError(`plugin ${show(name)}: ${where} has no @inject`);
+  }
+}
+
+/** A class with `@plugin` as a module without options, the same one each time; else the value. */
+export function configuredPlugin(value: unknown): unknown {
+  if (typeof value !== 'function' || !Reflect.hasOwnMetadata(PLUGIN, value)) return value;
+  const module = BY_CLASS.get(value) ?? pluginOf(value as ModuleClass)();
+  BY_CLASS.set(value, module);
+  return module;
+}
+
+/** The function that checks options and makes the plugin of them. */
+function configurable(
+  given: PluginMeta & WithOptions<object>,
+  needs: readonly Parameter[],
+  what: (meta: PluginMeta, options: unknown) => object,
+): (options: unknown) => unknown {
+  const { options: table, ...rest } = given;
+  const meta = Object.freeze({ ...rest, requires: requirementsOf(given, needs) });
   const configure = (options: unknown): unknown => {
     // Without any options, the error names the first required one.
     if (table !== undefined)
       checkOptions(options === undefined ? {} : (options as object), table, refusing(meta.name));
-    const what =
-      inject === undefined
-        ? { instance: configured(meta, () => call(options)), modules: [] }
-        : { inject, make: (deps: unknown) => made(meta, () => call(deps, options)) };
-    return Object.freeze({ [BRAND]: true, meta, ...what });
+    return Object.freeze({ [BRAND]: true, meta, ...what(meta, options) });
   };
   return Object.assign(configure, { meta });
 }
@@ -201,7 +312,7 @@ function configured(meta: PluginMeta, run: () => unknown): unknown {
   return instance;
 }
 
-/** Runs a module's function for a device. */
+/** Creates a module for a device. */
 function made(meta: PluginMeta, run: () => unknown): unknown {
   let module: unknown;
   try {
@@ -259,12 +370,16 @@ export function titleOf(meta: PluginMeta): string {
  */
 export function withModules(
   provider: ConfiguredProvider,
-  ...modules: readonly ConfiguredModule[]
+  ...modules: readonly (ConfiguredModule | ModuleClass)[]
 ): ConfiguredProvider {
   const refuse = refusing('withModules');
   checkValue('the provider', provider, PROVIDER, refuse);
-  for (const module of modules) checkValue('one of the modules', module, MODULE, refuse);
-  return Object.freeze({ ...provider, modules: [...provider.modules, ...modules] });
+  const added = modules.map((given) => {
+    const module = configuredPlugin(given);
+    checkValue('one of the modules', module, MODULE, refuse);
+    return module;
+  });
+  return Object.freeze({ ...provider, modules: [...provider.modules, ...added] });
 }
 
 /** True for the result of a plugin of this SDK (any copy of it). */
@@ -278,7 +393,7 @@ export const PROVIDER = kindOf<ConfiguredProvider>(
   (value) => isConfiguredPlugin(value) && value.meta.kind === 'provider',
 );
 const MODULE = kindOf<ConfiguredModule>(
-  'a configured module, as cm({}) is',
+  'a configured module, as cm({}) is, or a class with @plugin',
   (value) => isConfiguredPlugin(value) && value.meta.kind !== 'provider',
 );
 
@@ -287,9 +402,8 @@ const KINDS: readonly string[] = ['provider', ...Object.keys(MODULE_TOKENS)];
 /** Modules whose kinds are capabilities. Every device has a device; a port is a provider's. */
 const PROTOCOLS = ['cm', 'mad', 'xrc'] as const;
 
-function requirementsOf(meta: PluginMeta & { readonly inject?: Inject }): readonly string[] {
-  const injected = Object.values(meta.inject ?? {})
-    .map(needOf)
+function requirementsOf(meta: PluginMeta, needs: readonly Parameter[]): readonly string[] {
+  const injected = needs
     .filter(({ isRequired }) => isRequired)
     .map(({ token }) => PROTOCOLS.find((kind) => MODULE_TOKENS[kind] === token))
     .filter((kind) => kind !== undefined && kind !== meta.kind);
@@ -322,7 +436,6 @@ const INJECT = kindOf<object>(
   'tokens by name',
   (inject) => typeof inject === 'object' && inject !== null,
 );
-const TOKEN = kindOf<symbol>('a token', (token) => typeof token === 'symbol');
 
 function matching(pattern: RegExp, expected: string): Kind<string> {
   return kindOf(expected, (text) => typeof text === 'string' && pattern.test(text));
@@ -341,10 +454,7 @@ function checkMeta(meta: PluginMeta & { readonly inject?: unknown }): void {
   const { kind, inject } = meta;
   const expected: Kind = kind === 'provider' ? NO_INJECT : INJECT;
   checkValue('inject', inject, expected, refuse);
-  for (const [name, spec] of Object.entries(inject ?? {})) {
-    const token: unknown = (spec as { readonly optional?: unknown } | undefined)?.optional ?? spec;
-    checkValue(`inject.${name}`, token, TOKEN, refuse);
-  }
+  checkInject((inject ?? {}) as Inject, refuse);
 }
 
 /** The reason why this SDK refuses the plugin, with advice; undefined if it accepts it. */

@@ -8,6 +8,7 @@ export type Container = Pick<DeviceContainer, 'has' | 'resolve'>;
 export async function openMock(options: MockOptions): Promise<Container> {
   const container = new DeviceContainer(silentLogger, 'mock');
   await mock(options).instance.open(container, silentLogger);
+  container.seal();
   container.resolve(DEVICE);
   return container;
 }
