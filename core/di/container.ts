@@ -22,13 +22,22 @@ import {
   OPTIONS,
   type Part,
   type PartClass,
+  type PluginMeta,
   type Registrar,
   type Token,
 } from '../spi/index.js';
-import { needOf, needsOf, type Parameter, parametersOf } from '../spi/internal/index.js';
+import {
+  configuredPlugin,
+  needOf,
+  needsOf,
+  type Parameter,
+  parametersOf,
+} from '../spi/internal/index.js';
 import { DeviceServices, IF_BOUND, TAKEN } from './device-services.js';
 
+/** A part; `meta` and `made` are those of a module. */
 type AnyPart = (Part<unknown> | ClassPart<unknown>) & {
+  readonly meta?: PluginMeta;
   readonly made?: (create: () => unknown) => unknown;
 };
 
@@ -139,13 +148,18 @@ export class DeviceContainer implements Registrar {
   }
 
   /**
-   * A level has a container of its own, where its own token is the level beneath it, and OPTIONS
-   * are its own. It is created there, whoever needs it first.
+   * A level has a container of its own, where its own token is the level beneath it, OPTIONS are
+   * its own, and the logger of a module names it. It is created there, whoever needs it first.
    */
   private register(level: Level, beneath?: Level): void {
     const { key, token, part } = level;
     const scope = this.container.createChildContainer();
     scope.register(token, { useFactory: () => beneath && this.container.resolve(beneath.key) });
+    const { name } = part.meta ?? {};
+    if (name !== undefined) {
+      const logger = (): Logger => this.container.resolve<Logger>(LOGGER).child({ module: name });
+      scope.register(LOGGER, { useFactory: logger });
+    }
     describe(part, key, scope);
     const create = (): unknown => scope.resolve(key);
     const useFactory = instanceCachingFactory(() => {
@@ -207,8 +221,9 @@ function levelOf(layer: Layer): Level {
 }
 
 function partOf(given: PartClass<unknown> | AnyPart | (() => unknown)): AnyPart {
-  if (typeof given !== 'function') return given;
-  const useClass = given as PartClass<unknown>;
+  const part = configuredPlugin(given) as typeof given;
+  if (typeof part !== 'function') return part;
+  const useClass = part as PartClass<unknown>;
   if (parametersOf(useClass).length > 0) return { useClass };
   return { inject: {}, make: given as () => unknown };
 }

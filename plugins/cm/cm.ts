@@ -5,6 +5,7 @@
 import { assert, checkOptions, integer, optional } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
 import {
+  CLOCK,
   type Clock,
   type CmAcceptOptions,
   type CmConnection,
@@ -15,21 +16,30 @@ import {
   type CmResolution,
   type CmResolveOptions,
   type ConnectionRecord,
+  DEVICE,
   type Device,
   type Gid,
   GSI_QKEY,
   GSI_QPN,
   type HandedRequest,
+  inject,
   inSlot,
   isIpv4Gid,
   isPortServiceId,
+  LOGGER,
   type Logger,
+  MAD,
   type MadAgent,
   type MadModule,
+  OPTIONS,
+  plugin,
+  RANDOM,
   type Random,
+  SCHEDULER,
   type Scheduler,
   SpiError,
   Timer,
+  TIMERS,
   type Timers,
   WcStatus,
 } from '../../core/spi/index.js';
@@ -108,6 +118,7 @@ export const CM_OPTIONS = {
 /** How long `close` waits for its last messages to be sent, and again for its agent to end. */
 const CLOSE_STEP_US = 500_000;
 
+@plugin({ name: 'cm', kind: 'cm', sdkVersion: '2.0', options: CM_OPTIONS })
 export class Cm implements CmModule {
   readonly counters: CmCounters = newCmCounters();
   private readonly agent: MadAgent;
@@ -125,8 +136,17 @@ export class Cm implements CmModule {
 
   /** @throws SpiError('EINVAL') for a bad option, or if the MAD module has a CM already */
   constructor(
+    @inject({
+      mad: MAD,
+      device: DEVICE,
+      timers: TIMERS,
+      clock: CLOCK,
+      random: RANDOM,
+      scheduler: SCHEDULER,
+      logger: LOGGER,
+    })
     private readonly dependencies: CmDependencies,
-    options: CmOptions = {},
+    @inject(OPTIONS) options: CmOptions = {},
   ) {
     checkOptions(options, CM_OPTIONS, einval);
     const { mad, device, clock, timers, random } = dependencies;

@@ -5,19 +5,28 @@
 import { checkOptions, integer, optional, record } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
 import {
+  CLOCK,
   type Clock,
+  DEVICE,
   type Device,
+  inject,
   inSlot,
   leaveUnhandled,
+  LOGGER,
   type Logger,
   type MadAddress,
   type MadAgent,
   type MadAgentOptions,
   type MadModule,
+  OPTIONS,
+  plugin,
+  RANDOM,
   type Random,
+  SCHEDULER,
   type Scheduler,
   SpiError,
   Timer,
+  TIMERS,
   type Timers,
 } from '../../core/spi/index.js';
 import {
@@ -90,6 +99,7 @@ const OF_NO_AGENT: TransmissionOwner = {
   unregistering: true,
 };
 
+@plugin({ name: 'mad', kind: 'mad', sdkVersion: '2.0', options: MAD_OPTIONS })
 export class Mad implements MadModule {
   readonly counters = {
     /** MADs with a wrong base version, a class of QP0, or a method that the class does not have. */
@@ -115,8 +125,16 @@ export class Mad implements MadModule {
 
   /** @throws SpiError('EINVAL') for an option, or if the device does not give us its QP1 */
   constructor(
+    @inject({
+      device: DEVICE,
+      timers: TIMERS,
+      clock: CLOCK,
+      random: RANDOM,
+      scheduler: SCHEDULER,
+      logger: LOGGER,
+    })
     private readonly dependencies: MadDependencies,
-    options: MadOptions = {},
+    @inject(OPTIONS) options: MadOptions = {},
   ) {
     checkOptions(options, MAD_OPTIONS, einval);
     const { device, scheduler, timers, clock, logger, random } = dependencies;

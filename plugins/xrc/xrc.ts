@@ -5,8 +5,12 @@
  */
 import { show } from '../../core/spi/checks/index.js';
 import {
+  DEVICE,
   type Device,
+  inject,
+  LOGGER,
   type Logger,
+  plugin,
   SpiError,
   type XrcConsumer,
   type XrcDomain,
@@ -25,6 +29,7 @@ export interface XrcDependencies {
 
 const MODES: readonly unknown[] = ['create', 'exclusive', 'existing'];
 
+@plugin({ name: 'xrc', kind: 'xrc', sdkVersion: '2.0', options: {} })
 export class Xrc implements XrcModule {
   private readonly byKey = new Map<string, SharedDomain>();
   private readonly holds = new Map<XrcConsumer, Set<DomainHold>>();
@@ -32,7 +37,9 @@ export class Xrc implements XrcModule {
   private readonly opening = new Map<string, Promise<void>>();
   private closed = false;
 
-  constructor(private readonly dependencies: XrcDependencies) {}
+  constructor(
+    @inject({ device: DEVICE, logger: LOGGER }) private readonly dependencies: XrcDependencies,
+  ) {}
 
   openDomain(
     consumer: XrcConsumer,

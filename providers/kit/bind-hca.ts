@@ -11,9 +11,9 @@ import {
   type Token,
   XRC,
 } from '../../core/spi/index.js';
-import { cm } from '../../plugins/cm/index.js';
-import { mad } from '../../plugins/mad/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
+import { Cm } from '../../plugins/cm/index.js';
+import { Mad } from '../../plugins/mad/index.js';
+import { Xrc } from '../../plugins/xrc/index.js';
 import { bindNode, type HostNode } from '../host/index.js';
 
 export interface HcaBindings<N extends HostNode> {
@@ -37,8 +37,8 @@ export function bindHca<N extends HostNode>(
     part({ through: PACKET_PORT }, ({ through }) => makeNode(through)),
   );
   bindNode(registrar, node, clock);
-  registrar.bind(MAD, mad({}));
-  registrar.bind(CM, cm({}));
-  registrar.bind(XRC, xrc({}));
+  registrar.bind(MAD, Mad);
+  registrar.bind(CM, Cm);
+  registrar.bind(XRC, Xrc);
   if (onOpen) registrar.onOpen(part({ node, cm: CM }, (made) => onOpen(made.node, made.cm)));
 }

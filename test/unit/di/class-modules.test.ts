@@ -24,6 +24,7 @@ import {
   type Device,
   inject,
   type Logger,
+  LOGGER,
   MAD,
   type MadAgent,
   type MadModule,
@@ -31,6 +32,7 @@ import {
   OPTIONS,
   plugin,
   pluginOf,
+  silentLogger,
   SpiError,
   withModules,
   XRC,
@@ -158,6 +160,29 @@ describe('modules as classes', () => {
     assert.deepEqual([log, fake.device.closed], [['PlainCm'], 0]);
     await two.close();
     assert.deepEqual([log, fake.device.closed], [['PlainCm', 'PlainCm closes'], 1]);
+  });
+
+  it('have a logger that names them', async () => {
+    const children: unknown[] = [];
+    const logger: Logger = {
+      ...silentLogger,
+      child: (fields) => {
+        children.push(fields);
+        return logger;
+      },
+    };
+    @plugin({ name: 'logging', kind: 'mad', sdkVersion: SDK })
+    class LoggingMad extends TracedMad {
+      constructor(
+        @inject(MAD) inner: MadModule,
+        @inject(LOGGER) readonly logger: Logger,
+      ) {
+        super(inner);
+      }
+    }
+    const ia = await openIa(fake.plugin(), { modules: { mad: LoggingMad }, logger });
+    assert.deepEqual(children, [{ module: 'logging' }]);
+    await ia.close();
   });
 
   it('have options, which are checked, and an instance for each device', async () => {
