@@ -3,7 +3,7 @@ export { type DatConf, type DatConfEntry, formatDatConf, parseDatConf } from './
 export type { ModuleKind } from '../spi/index.js';
 export type { OpenIaOptions } from './opening.js';
 export type { Registration } from './plugin-table.js';
-export type { IaName, ProviderInfo } from './provider-info.js';
+export type { IaName, ProviderInfo, ProviderRelation } from './provider-info.js';
 export {
   createRegistry,
   openIa,
@@ -11,5 +11,4 @@ export {
   Registry,
   type RegistryOptions,
 } from './registry.js';
-export type { ProviderRelation } from './relation.js';
 export type { ProviderLoader } from './static-provider.js';

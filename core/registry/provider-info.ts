@@ -6,6 +6,7 @@
 import { checkOptions, checkValue, invalid } from '../errors/guards.js';
 import { BOOLEAN, kindOf, optional, show } from '../spi/checks/index.js';
 import { DatError, type DatSubtype } from '../errors/index.js';
+import type { ProviderInstance } from '../spi/index.js';
 import { MAX_IA_NAME_LENGTH } from './dat-conf.js';
 
 /** DAT_PROVIDER_INFO: an adapter that can be opened by name. */
@@ -146,4 +147,19 @@ export function titleOfInfo(info: ProviderInfo): string {
 function titleOfQuery({ name, major, minor, threadSafe }: ProviderQuery): string {
   const safety = threadSafe === undefined ? '' : threadSafe ? ' threadsafe' : ' nonthreadsafe';
   return `${show(name)} u${major}.${minor}${safety}`;
+}
+
+// Two adapters that can be alternate paths to the same peers (DAT_HA_RELATIONSHIP).
+
+/** CONFLICTING: the two providers do not agree. */
+export type ProviderRelation = 'FALSE' | 'TRUE' | 'UNKNOWN' | 'CONFLICTING';
+
+/** Asks both providers; a device is related to itself. */
+export function relationOf(one: ProviderInstance, other: ProviderInstance): ProviderRelation {
+  if (one.deviceKey === other.deviceKey) return 'TRUE';
+  const answers = [one.relatedTo?.(other), other.relatedTo?.(one)];
+  const [first, second = first] = answers.filter((answer) => answer !== undefined);
+  if (first === undefined) return 'UNKNOWN';
+  if (first !== second) return 'CONFLICTING';
+  return first ? 'TRUE' : 'FALSE';
 }

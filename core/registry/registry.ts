@@ -22,8 +22,14 @@ import { type DatConf } from './dat-conf.js';
 import { MODULE_KINDS, type ModuleSet } from './device-table.js';
 import { checkOpenOptions, open, type OpenIaOptions } from './opening.js';
 import { countByObject, openIasOf, PluginTable, type Registration } from './plugin-table.js';
-import { type IaName, matchProviders, type ProviderInfo, providerQuery } from './provider-info.js';
-import { type ProviderRelation, relationOf } from './relation.js';
+import {
+  type IaName,
+  matchProviders,
+  type ProviderInfo,
+  providerQuery,
+  type ProviderRelation,
+  relationOf,
+} from './provider-info.js';
 import { type ProviderLoader, StaticProvider } from './static-provider.js';
 
 export interface RegistryOptions {

@@ -5,6 +5,7 @@
 import { assert } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
 import {
+  type Gid,
   type Logger,
   type MadAddress,
   type MadAgent,
@@ -16,7 +17,6 @@ import {
   WcStatus,
 } from '../../core/spi/index.js';
 import { MadSend, type MadSendInit, type MadSendServices } from './mad-send.js';
-import { responseKey } from './wire/response-key.js';
 import { type RmppServices, RmppTransfers } from './rmpp-transfers.js';
 import { checkSend } from './send-checks.js';
 import { type Destination, SingleMad, type TransmissionOwner } from './transmission.js';
@@ -222,4 +222,10 @@ export class Agent implements MadAgent, TransmissionOwner {
 
 function taken(what: string): SpiError {
   return new SpiError('EINVAL', `a ${what} with this transaction id is outstanding`);
+}
+
+/** Matches a response to its request: transaction id, class and peer (the rule of ib_mad). */
+function responseKey(header: MadHeader, peer: Gid): string {
+  const { transactionIdHi, transactionIdLo, managementClass } = header;
+  return `${transactionIdHi}:${transactionIdLo}:${managementClass}:${peer.join('.')}`;
 }

@@ -14,8 +14,7 @@ import {
   type XrcSharedReceiveQueueInit,
   type XrcTargetInit,
 } from '../../core/spi/index.js';
-import { type Destroyable, onDestroy } from './on-destroy.js';
-import type { SharedDomain } from './shared-domain.js';
+import { type Destroyable, onDestroy, type SharedDomain } from './shared-domain.js';
 
 export class DomainHold implements XrcDomain {
   private readonly queues = new Set<Destroyable>();

@@ -22,7 +22,6 @@ import {
   type XrcTargetInit,
   type XrcTargetOwner,
 } from '../../core/spi/index.js';
-import { onDestroy } from './on-destroy.js';
 import { Target } from './target.js';
 import { TARGET_CAPABILITIES, planTarget } from './target-attributes.js';
 
@@ -185,4 +184,24 @@ export class SharedDomain {
 function checkOwner(owner: XrcTargetOwner): void {
   if (owner === 'consumer' || owner === 'domain') return;
   throw new SpiError('EINVAL', `owner is ${show(owner)}, must be 'consumer' or 'domain'`);
+}
+
+export interface Destroyable {
+  destroy(): void;
+}
+
+/**
+ * Calls `then` once, when an object of the device has been destroyed, however that happens. The
+ * device sees one destroy, although `then` may call it again. The object is not wrapped: a wrapper
+ * would slow down the data path.
+ */
+export function onDestroy(object: Destroyable, then: () => void): void {
+  const destroy = object.destroy.bind(object);
+  let gone = false;
+  object.destroy = () => {
+    if (gone) return;
+    destroy();
+    gone = true;
+    then();
+  };
 }

@@ -7,19 +7,24 @@ import {
   CM,
   type DatProviderInit,
   definePlugin,
+  LOGGER,
   MAD,
   type ProviderInstance,
   token,
   XRC,
 } from '../../core/spi/index.js';
-import { xrc } from '../../plugins/xrc/index.js';
+import { Xrc } from '../../plugins/xrc/index.js';
 import { bindNode } from '../host/index.js';
-import { makeCm, makeMad } from './modules.js';
+import { VerbsCm } from './cm/cm.js';
+import { UMAD_PATH, umadPathOf } from './mad/device.js';
+import { Umad } from './mad/mad.js';
 import type { VerbsNode } from './node.js';
 import { VERBS_CAPABILITIES } from './objects/device-attributes.js';
 import { openNode } from './open.js';
 import { checkOptions, OPTIONS, type VerbsOptions } from './opening/options.js';
 import { optionsOf } from './opening/provider-init.js';
+import { OWN_DEVICE } from './objects/open-device.js';
+import { ADDON } from './opening/libraries.js';
 
 export type { DeviceChoice } from './opening/choose-device.js';
 export { inspectVerbs, type InspectedDevice, type VerbsInspection } from './opening/inspect.js';
@@ -58,13 +63,16 @@ export const verbs = definePlugin(
       deviceKey: deviceKeyOf(options),
       async open(registrar, deviceLogger): Promise<void> {
         const logger = deviceLogger.child({ provider: 'verbs' });
-        const opened = await openNode(options, logger);
-        const { node } = opened;
+        const { node, addon, choice } = await openNode(options, logger);
+        registrar.bind(LOGGER, () => logger);
         registrar.bind(NODE, () => node);
         bindNode(registrar, NODE, node.clock);
-        registrar.bind(MAD, () => makeMad(opened, logger));
-        registrar.bind(CM, () => makeCm(opened, logger));
-        registrar.bind(XRC, xrc({}));
+        registrar.bind(ADDON, () => addon);
+        registrar.bind(OWN_DEVICE, () => node.device);
+        registrar.bind(UMAD_PATH, () => () => umadPathOf(choice.device, choice.port));
+        registrar.bind(MAD, Umad);
+        registrar.bind(CM, VerbsCm);
+        registrar.bind(XRC, Xrc);
       },
     };
   },

@@ -77,8 +77,8 @@ export class UmadNode {
       {
         native: addon,
         path: () => this.path,
-        device: {
-          gids: this.gids,
+        device: { gids: this.gids },
+        own: {
           hardwareGidIndex: (index) => index + 1,
           localGidIndex: (index) => index - 1,
         },

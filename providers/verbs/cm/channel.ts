@@ -7,6 +7,7 @@ import {
   EVENT_RECORD_BYTES,
   EVENT_WORD,
 } from '../addon/rdmacm.js';
+import { cmOpeningError } from '../opening/opening-error.js';
 import { errnoError, errnoName } from '../system/errno.js';
 
 /** Failed reads in a row after which a channel is given up. */
@@ -40,7 +41,7 @@ export class CmChannel {
 
   /**
    * @param onGivenUp no event comes any more, for this errno
-   * @throws SpiError that names the call, and what to do about it
+   * @throws SpiError that names the file that does not open, or the call, and what to do about it
    */
   constructor(
     private readonly native: CmNative,
@@ -52,7 +53,7 @@ export class CmChannel {
     if (result < 0) {
       const hint =
         'is the kernel module rdma_ucm loaded, and may you open /dev/infiniband/rdma_cm?';
-      throw errnoError('rdma_create_event_channel', -result, hint);
+      throw cmOpeningError(errnoError('rdma_create_event_channel', -result, hint));
     }
     this.number = result;
   }

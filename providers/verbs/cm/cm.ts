@@ -3,6 +3,7 @@
  * kernel's events.
  */
 import {
+  CLOCK,
   type Clock,
   type CmConnection,
   type CmConnectOptions,
@@ -11,16 +12,24 @@ import {
   type CmModule,
   type CmResolution,
   type CmResolveOptions,
+  DEVICE,
   type Device,
+  inject,
+  LOGGER,
   type Logger,
   PortSpace,
+  SCHEDULER,
   type Scheduler,
   SpiError,
+  TIMERS,
   type Timers,
 } from '../../../core/spi/index.js';
 import { deferring, messageOf, NO_DATA, serviceName } from '../../../plugins/cm/provider.js';
 import { CmEventType, type CmNative } from '../addon/rdmacm.js';
+import type { VerbsDevice } from '../device.js';
 import { errnoName } from '../system/errno.js';
+import { OWN_DEVICE } from '../objects/open-device.js';
+import { ADDON } from '../opening/libraries.js';
 import { ActiveConnection } from './active.js';
 import { CmCalls } from './calls.js';
 import { CmChannel, type CmNativeEvent } from './channel.js';
@@ -79,10 +88,11 @@ export interface VerbsCmDependencies {
   readonly timers: Timers;
   readonly scheduler: Scheduler;
   readonly logger: Logger;
-  /** The gate of the device's port; absent: it is always up. */
-  readonly gate?: PortGate;
-  /** rdma_cm says that the device is being removed: with each of its identifiers. */
-  readonly onRemoval?: () => void;
+  /**
+   * The gate of its port, and the call when rdma_cm says that it is being removed: with each of its
+   * identifiers. Absent: its port is always up.
+   */
+  readonly own?: Pick<VerbsDevice, 'gate' | 'noteRemoval'>;
   /** Absent: those of the device, with what the operating system says of them. */
   readonly addresses?: LocalAddresses;
 }
@@ -104,10 +114,19 @@ export class VerbsCm implements CmModule {
 
   /** @throws SpiError when rdma_cm cannot be opened */
   constructor(
+    @inject({
+      native: ADDON,
+      device: DEVICE,
+      clock: CLOCK,
+      timers: TIMERS,
+      scheduler: SCHEDULER,
+      logger: LOGGER,
+      own: OWN_DEVICE,
+    })
     private readonly dependencies: VerbsCmDependencies,
     { resolveTimeoutMs = RESOLVE_TIMEOUT_MS }: VerbsCmOptions = {},
   ) {
-    const { native, device, clock, timers, logger } = dependencies;
+    const { native, device, clock, timers, logger, own } = dependencies;
     const calls = new CmCalls(native);
     this.channel = new CmChannel(
       native,
@@ -119,7 +138,7 @@ export class VerbsCm implements CmModule {
       calls,
       device,
       addresses: dependencies.addresses ?? new LocalAddresses(device),
-      gate: dependencies.gate ?? new PortGate(() => true),
+      gate: own?.gate ?? new PortGate(() => true),
       clock,
       timers,
       logger,
@@ -127,7 +146,7 @@ export class VerbsCm implements CmModule {
       resolveTimeoutMs,
       own: (id, owner) => void this.owners.set(id, owner),
       destroyId: (id) => this.destroyId(id),
-      onRemoval: () => dependencies.onRemoval?.(),
+      onRemoval: () => own?.noteRemoval(),
       defer: deferring(dependencies, () => this.closed),
     };
     this.watch = new RemovalWatch(this.services);

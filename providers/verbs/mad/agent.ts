@@ -108,7 +108,7 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
       longestWaitUs: longestWaitUs(timeoutMs, retries, transferHeader ? data.length : 0),
       silence: () => this.silence(send),
     });
-    const gidIndex = this.services.device.hardwareGidIndex(destination.localGidIndex);
+    const gidIndex = this.services.own.hardwareGidIndex(destination.localGidIndex);
     const packet = emitPacket(destination, gidIndex, timeoutMs, retries, data);
     if (transferHeader) markTransfer(packet);
     this.file.write(token, packet);
@@ -177,7 +177,7 @@ export class UmadAgent implements PortAgent, UmadSendOwner {
   private onPacket(packet: PacketHeader, mad: Uint8Array): void {
     const header = headerOfAnyLength(mad);
     if (this.unregistering || !header) return;
-    const source = sourceOf(packet, this.services.device);
+    const source = sourceOf(packet, this.services.own);
     if (packet.status !== 0) this.onReturned(packet, header);
     else if (source) this.onDatagram(mad, header, source);
     else this.services.counters.withoutGid++;

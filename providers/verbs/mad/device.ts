@@ -1,10 +1,13 @@
 /** Finds the umad device of a port of an RDMA device, in sysfs. */
 import { join } from 'node:path';
-import { SpiError } from '../../../core/spi/index.js';
+import { SpiError, token } from '../../../core/spi/index.js';
 import { namesIn, textOf } from '../system/sysfs.js';
 
 const SYSFS = '/sys/class/infiniband_mad';
 const DEVICES = '/dev/infiniband';
+
+/** Finds the path of the character device. @throws SpiError when there is none */
+export const UMAD_PATH = token<() => string>('verbs/umad-path');
 
 /**
  * The path of the character device.

@@ -4,16 +4,24 @@
  * device is needed.
  */
 import {
+  CLOCK,
   type Clock,
+  DEVICE,
+  type Device,
+  inject,
   isIpv4Gid,
   leaveUnhandled,
+  LOGGER,
   type Logger,
   type MadAgent,
   type MadAgentOptions,
   type MadModule,
+  RANDOM,
   type Random,
+  SCHEDULER,
   type Scheduler,
   SpiError,
+  TIMERS,
   type Timers,
 } from '../../../core/spi/index.js';
 import { type RmppLimits } from '../../../plugins/mad/index.js';
@@ -25,8 +33,11 @@ import {
 } from '../../../plugins/mad/provider.js';
 import { UmadAgent } from './agent.js';
 import type { UmadNative } from '../addon/umad.js';
-import type { PortAgent, UmadCounters, UmadGids } from './services.js';
+import type { GidPlaces, PortAgent, UmadCounters } from './services.js';
 import { TransferAgent } from './transfer-agent.js';
+import { OWN_DEVICE } from '../objects/open-device.js';
+import { ADDON } from '../opening/libraries.js';
+import { UMAD_PATH } from './device.js';
 
 /**
  * The part that segments and reassembles transfers longer than a datagram: Linux, or the transfers
@@ -45,7 +56,8 @@ export interface UmadDependencies {
   readonly native: UmadNative;
   /** The path of the character device. @throws SpiError when there is none */
   readonly path: () => string;
-  readonly device: UmadGids;
+  readonly device: Pick<Device, 'gids'>;
+  readonly own: GidPlaces;
   readonly timers: Timers;
   readonly clock: Clock;
   readonly random: Random;
@@ -72,6 +84,17 @@ export class Umad implements MadModule {
   private closed: Promise<void> | undefined;
 
   constructor(
+    @inject({
+      native: ADDON,
+      path: UMAD_PATH,
+      device: DEVICE,
+      own: OWN_DEVICE,
+      timers: TIMERS,
+      clock: CLOCK,
+      random: RANDOM,
+      scheduler: SCHEDULER,
+      logger: LOGGER,
+    })
     private readonly dependencies: UmadDependencies,
     options: UmadOptions = {},
   ) {

@@ -1,6 +1,6 @@
 /** The header in front of each MAD that a umad device takes or gives (ib_user_mad(5), ABI 5). */
 import { type MadAddress, GSI_QKEY } from '../../../core/spi/index.js';
-import type { UmadGids } from './services.js';
+import type { GidPlaces } from './services.js';
 
 export const PACKET_HEADER_BYTES = 64;
 
@@ -70,9 +70,9 @@ export function parsePacketHeader(packet: Uint8Array): PacketHeader {
 /** Its sender; undefined without a GRH. */
 export function sourceOf(
   { gid, gidIndex, qpn }: PacketHeader,
-  gids: Pick<UmadGids, 'localGidIndex'>,
+  places: Pick<GidPlaces, 'localGidIndex'>,
 ): MadAddress | undefined {
-  return gid && { gid, localGidIndex: gids.localGidIndex(gidIndex), qpn, qkey: GSI_QKEY };
+  return gid && { gid, localGidIndex: places.localGidIndex(gidIndex), qpn, qkey: GSI_QKEY };
 }
 
 const RMPP_HEADER_AT = PACKET_HEADER_BYTES + 24;

@@ -1,12 +1,11 @@
 /** Common services of the agents of a port. */
-import type { Gid, Logger, MadAgent, MadAgentOptions } from '../../../core/spi/index.js';
+import type { Logger, MadAgent, MadAgentOptions } from '../../../core/spi/index.js';
 import type { RmppAllowance, RmppCounters } from '../../../plugins/mad/provider.js';
 import type { UmadNative } from '../addon/umad.js';
 import type { UmadSendServices } from './send.js';
 
-/** The port's GIDs, by their place in `Device.gids` and in the kernel's table. */
-export interface UmadGids {
-  readonly gids: readonly Gid[];
+/** Places of GIDs in `Device.gids` and in the kernel's table. */
+export interface GidPlaces {
   hardwareGidIndex(localGidIndex: number): number;
   localGidIndex(hardwareIndex: number): number;
 }
@@ -27,7 +26,7 @@ export interface UmadServices extends UmadSendServices {
   readonly logger: Logger;
   /** The path of the character device. */
   readonly path: string;
-  readonly device: UmadGids;
+  readonly own: GidPlaces;
   readonly counters: UmadCounters;
   readonly rmppCounters: RmppCounters;
   readonly rmppAllowance: RmppAllowance;

@@ -46,10 +46,10 @@ export class TransferAgent implements PortAgent {
     private readonly services: UmadServices,
     private readonly onUnregister: (agent: PortAgent) => void,
   ) {
-    const { native, path, device, scheduler, rmppCounters, rmppAllowance } = services;
+    const { native, path, own, scheduler, rmppCounters, rmppAllowance } = services;
     this.port = new TransferPort(
       () => this.file,
-      device,
+      own,
       scheduler,
       () => this.onGone(),
     );
@@ -118,9 +118,9 @@ export class TransferAgent implements PortAgent {
 
   private onPacket(packet: PacketHeader, mad: Uint8Array): void {
     const header = headerOfAnyLength(mad);
-    const { counters, device } = this.services;
+    const { counters, own } = this.services;
     if (!header || packet.status !== 0) return;
-    const source = sourceOf(packet, device);
+    const source = sourceOf(packet, own);
     if (!source) {
       counters.withoutGid++;
       return;

@@ -7,7 +7,7 @@ import type { MadPort, PortAddress, WorkRequest } from '../../../plugins/mad/pro
 import { GONE, sendFailure } from './errors.js';
 import type { UmadFile } from './file.js';
 import { emitPacket } from './packet.js';
-import type { UmadGids } from './services.js';
+import type { GidPlaces } from './services.js';
 
 /** Beyond these nothing is sent that may as well be dropped. */
 const ROOM = 128;
@@ -17,7 +17,7 @@ export class TransferPort implements MadPort {
   /** There are no handles to keep: each packet says where it goes. */
   readonly addresses = {
     acquire: (gid: Gid, localGidIndex: number): PortAddress => {
-      this.device.hardwareGidIndex(localGidIndex);
+      this.places.hardwareGidIndex(localGidIndex);
       return { gid: gid.slice(), localGidIndex, handle: 0 };
     },
     release: (): void => undefined,
@@ -30,7 +30,7 @@ export class TransferPort implements MadPort {
   /** @param onGone a write has told that the device is gone */
   constructor(
     private readonly file: () => UmadFile,
-    private readonly device: UmadGids,
+    private readonly places: GidPlaces,
     private readonly scheduler: Scheduler,
     private readonly onGone: () => void,
   ) {}
@@ -46,7 +46,7 @@ export class TransferPort implements MadPort {
       return;
     }
     const token = this.newToken();
-    const gidIndex = this.device.hardwareGidIndex(address.localGidIndex);
+    const gidIndex = this.places.hardwareGidIndex(address.localGidIndex);
     const packet = emitPacket({ gid: address.gid, qpn: request.qpn }, gidIndex, 0, 0, data);
     this.posted.set(token, request);
     this.file().write(token, packet);

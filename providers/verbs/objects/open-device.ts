@@ -1,8 +1,18 @@
 /** The open device, as its objects see it. */
-import type { DeviceAttributes, DeviceCapability, Gid, SpiError } from '../../../core/spi/index.js';
+import {
+  type DeviceAttributes,
+  type DeviceCapability,
+  type Gid,
+  type SpiError,
+  token,
+} from '../../../core/spi/index.js';
 import type { VerbsAddon } from '../addon/native-addon.js';
+import type { VerbsDevice } from '../device.js';
 import type { EventTable } from './event-table.js';
 import type { DeviceTime } from './last-receive.js';
+
+/** The device without its wrappers, for what is not in the contract of devices. */
+export const OWN_DEVICE = token<VerbsDevice>('verbs/own-device');
 
 /** An object of a device, until it is destroyed. */
 export interface OpenObject {

@@ -1,4 +1,5 @@
 /** The addon and the libraries behind it: looked up when they are first needed. */
+import { token } from '../../../core/spi/index.js';
 import type { CmNative } from '../addon/rdmacm.js';
 import { librariesMissing, type MissingLibrary } from '../system/errors.js';
 import type { UmadNative } from '../addon/umad.js';
@@ -7,6 +8,8 @@ import type { LibraryPaths } from './options.js';
 
 /** All of the addon's calls. */
 export type Addon = VerbsAddon & CmNative & UmadNative;
+/** The addon, with its libraries loaded. */
+export const ADDON = token<Addon>('verbs/addon');
 
 /**
  * Opens the libraries. Those that are loaded stay loaded.
