@@ -16,7 +16,7 @@ export { Ep } from './endpoint/ep.js';
 export { type EpParameters, type EpReceives, type EpStatus } from './endpoint/types.js';
 export { type EpCounterValues } from './work/counters.js';
 export { type ModifyOptions } from './endpoint/modify.js';
-export { EP_ATTRIBUTE_FIELDS, EP_FIELDS, type Modifiable } from './endpoint/modify.js';
+export { EP_FIELDS, type Modifiable } from './endpoint/modify.js';
 export {
   type EpAttributeOptions,
   type EpAttributes,
@@ -27,13 +27,7 @@ export {
   type ConnectOptions,
   type DupConnectOptions,
 } from './endpoint/connect-options.js';
-export {
-  EP_STATES,
-  type EpCall,
-  EpState,
-  type EpStateName,
-  type Legality,
-} from './endpoint/states.js';
+export { EP_STATES, type EpCall, EpState, type EpStateName } from './endpoint/states.js';
 export { UdEp } from './datagram/endpoint.js';
 export { type UdEpState } from './datagram/endpoint.js';
 export { type UdAddress, UdAddressHandle } from './datagram/address.js';
@@ -66,12 +60,7 @@ export { type Comm, Csp, type CspOptions, type CspParameters } from './connect/c
 export { Psp, type PspAnyOptions, type PspOptions, type PspParameters } from './connect/psp.js';
 export { Rsp, type RspOptions, type RspParameters } from './connect/rsp.js';
 export { ServicePoint } from './connect/service-point.js';
-export {
-  CR_TRANSITIONS,
-  type CrStateName,
-  SP_TRANSITIONS,
-  type SpStateName,
-} from './connect/sp-states.js';
+export { type CrStateName, type SpStateName } from './connect/sp-states.js';
 export { type IaMad, type ManagementAgentOptions } from './mad/calls.js';
 export { ManagementAgent } from './mad/agent.js';
 export { type ManagementDatagram, type ManagementRequest } from './mad/datagram.js';
@@ -87,12 +76,10 @@ export { Rmr, type RmrParameters, type RmrScope } from './window/rmr.js';
 export { type RmrBindOptions } from './window/rmr-options.js';
 export { Srq, type SrqParameters } from './srq/srq.js';
 export {
-  SRQ_STATES,
   type SrqAttributes,
   type SrqOptions,
   SrqState,
   type SrqStateName,
-  type SrqStateRule,
 } from './srq/attributes.js';
 export {
   type XrcAcceptOptions,

@@ -7,7 +7,7 @@ export {
   type CnoWaitOptions,
 } from './cno/cno.js';
 export type { CnoHandle } from './cno/handle.js';
-export { CNO_STATES, type CnoInput, type CnoState } from './cno/states.js';
+export { type CnoState } from './cno/states.js';
 export { CONNECTION_CAUSES, type ConnectionCause } from './events/connection-causes.js';
 export { DatDto, DatDtoStatus } from './events/dto-status.js';
 export * from './events/event.js';
@@ -15,14 +15,7 @@ export type { Batches } from './queue/batch-iterator.js';
 export { EventBatch } from './queue/event-batch.js';
 export { Evd, type EvdParam } from './evd.js';
 export type { EvdCreateOptions, ModifyUpcallOptions, WaitOptions, WaitResult } from './evd-host.js';
-export {
-  EVD_STREAM_MERGING,
-  EVD_SUBSTATES,
-  EVENT_CONSUMER_KINDS,
-  EvdFlags,
-  EvdState,
-  type EventConsumerKind,
-} from './common/evd-states.js';
+export { type EventConsumerKind, EvdFlags, EvdState } from './common/evd-states.js';
 export { type NotifyHandler, Upcall, type UpcallHandler } from './upcall/upcall.js';
 export { type PendingChoice, UPCALL_SAME, UpcallPolicy } from './upcall/policy.js';
 export { type EvdCounterValues } from './evd-counters.js';

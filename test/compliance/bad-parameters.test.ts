@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import {
   createRegistry,
   DatError,
-  EP_ATTRIBUTE_FIELDS,
   EP_FIELDS,
   type Ep,
   EventBatch,
@@ -25,6 +24,7 @@ import {
 } from './bad-scene.js';
 import { anyValue, optionsLike } from './hostile-values.js';
 import type { Peer } from '../../plugins/testing/suite/peer.js';
+import { EP_ATTRIBUTE_FIELDS } from '../../core/dat/endpoint/modify.js';
 
 const CONNECT = ['address', 'connQual', 'timeoutMs', 'privateData', 'qos', 'flags'];
 const ENDPOINT = ['recvEvd', 'requestEvd', 'connectEvd', 'attributes', 'extra'];

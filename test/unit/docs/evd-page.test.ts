@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CNO_STATES, UpcallPolicy } from '../../../core/index.js';
+import { CNO_STATES } from '../../../core/evd/cno/states.js';
+import { UpcallPolicy } from '../../../core/index.js';
 import { runExample } from '../../support/printed-program.js';
 
 const page = readFileSync(join(import.meta.dirname, '../../../../docs/evd.md'), 'utf8');
