@@ -64,7 +64,7 @@ export class DeviceContainer implements Registrar {
   private readonly layers: readonly Level[];
   private readonly openings: Level[] = [];
   private readonly made = new Map<Level, unknown>();
-  /** What failed first in the present creation: tsyringe throws a text about it. */
+  /** The first failure of the present creation: tsyringe throws a text about it. */
   private failure: unknown;
 
   /**
