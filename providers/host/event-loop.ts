@@ -2,17 +2,13 @@
  * Drives a device by the event loop of Node. Work requested by a consumer's task is done together,
  * after the task. Packets and deadlines wake the loop. `providers/hca/pacing` decides on the order.
  */
-import { type Clock, leaveUnhandled } from '../../core/spi/index.js';
+import type { Clock, Random } from '../../core/spi/index.js';
 import { CONVERSATION, LoopPacer, type Polled, PollGain, REQUEST } from '../hca/pacing/index.js';
-import { clockOffsetUs } from './machine.js';
-import { NextTurn } from './next-turn.js';
-import { RealTimer } from './real-timer.js';
+import type { NextTurn } from './next-turn.js';
+import type { RealTimer } from './real-timer.js';
 
 const { LAST_MICROTASK, MICROTASK } = REQUEST.actions;
 const { END, LOOK } = CONVERSATION.actions;
-
-/** Its reactions are microtasks, at a third of what `queueMicrotask` costs. */
-const SETTLED = Promise.resolve();
 
 /** Ways to call a task later: those of Node, of virtual time, or of a test. */
 export interface LoopCalls {
@@ -27,21 +23,24 @@ export interface LoopCalls {
   ): Pick<RealTimer, 'arm' | 'close'> & Partial<Holding>;
 }
 
+/** Time and chance of a device: those of the machine (`machineTime`), or simulated. */
+export interface HostTime {
+  readonly clock: Clock;
+  readonly calls: LoopCalls;
+  readonly random: Random;
+  /** Absent where time passes only between two calls: nothing is polled then. */
+  readonly machine?: {
+    /** The time at 0 of the clock, by a clock that all programs share. */
+    readonly originUs: number;
+    /** Runs a task when the process exits; returns a function that takes it back. */
+    onExit(task: () => void): () => void;
+  };
+}
+
 /** Part of a device that can keep the process alive. */
 interface Holding {
   setProcessHold(alive: boolean): void;
 }
-
-const NODE: LoopCalls = {
-  microtask: (task) => () => leaveUnhandled(SETTLED.then(task)),
-  lastMicrotask: (task) => {
-    // A tick that a microtask asks for comes when all of them have run.
-    const askForTick = (): void => process.nextTick(task);
-    return () => leaveUnhandled(SETTLED.then(askForTick));
-  },
-  turn: (task) => new NextTurn(task),
-  timer: (clock, onDeadline, onEarly) => new RealTimer(clock, onDeadline, onEarly),
-};
 
 /** The device driven by the event loop. */
 export interface Driven {
@@ -106,10 +105,10 @@ export class EventLoop {
   /** @param looked default: there is nothing to look at between pumps */
   constructor(
     clock: Clock,
+    calls: LoopCalls,
     private readonly driven: Driven,
     private readonly looked = NO_PORT,
-    calls = NODE,
-    private readonly pacer = new LoopPacer(looked.pacer, new PollGain(clockOffsetUs())),
+    private readonly pacer = new LoopPacer(looked.pacer, new PollGain()),
   ) {
     this.timer = calls.timer(clock, this.wake, () => looked.onEmptyTurn());
     this.nextTurn = calls.turn(this.onTurn);

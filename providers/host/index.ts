@@ -1,7 +1,8 @@
 /** Real clock, random numbers and timer, for a provider on a real machine. */
 export { bindNode, type HostNode } from './bind-node.js';
 export { clockOffsetUs, monotonicClock } from './machine.js';
-export { EventLoop, type LoopCalls } from './event-loop.js';
+export { EventLoop, type HostTime, type LoopCalls } from './event-loop.js';
+export { machineTime, NODE_CALLS } from './machine-time.js';
 export { ProcessHoldCounter } from './process.js';
 export { onExit } from './process.js';
 export { loadAddon, type LoadedAddon, packageFile } from './load-addon.js';

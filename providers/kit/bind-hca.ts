@@ -14,7 +14,7 @@ import {
 import { Cm } from '../../plugins/cm/index.js';
 import { Mad } from '../../plugins/mad/index.js';
 import { Xrc } from '../../plugins/xrc/index.js';
-import { bindNode, type HostNode } from '../host/index.js';
+import { bindNode, type HostNode } from '../host/bind-node.js';
 
 export interface HcaBindings<N extends HostNode> {
   readonly port: PacketPort;

@@ -1,6 +1,5 @@
 /** The software HCA on a packet port of any kind, driven by the event loop. */
 import type {
-  Clock,
   CmModule,
   HandedPacket,
   PacketPort,
@@ -9,16 +8,10 @@ import type {
   Timers,
 } from '../../core/spi/index.js';
 import { type DeviceSetup, type HcaDevice, HcaDriver } from '../hca/index.js';
-import { LIMITS, SpinPacer } from '../hca/pacing/index.js';
-import {
-  EventLoop,
-  type HostNode,
-  type LoopCalls,
-  monotonicClock,
-  onExit,
-  ProcessHoldCounter,
-  SystemRandom,
-} from '../host/index.js';
+import { LIMITS, LoopPacer, PollGain, SpinPacer } from '../hca/pacing/index.js';
+import type { HostNode } from '../host/bind-node.js';
+import { EventLoop, type HostTime } from '../host/event-loop.js';
+import { ProcessHoldCounter } from '../host/process.js';
 
 /** Time limits at the end of the process: for the CM's messages, and for sending their packets. */
 const EXIT_MESSAGES_US = 500_000;
@@ -28,21 +21,13 @@ const REST_US = LIMITS.REST_US.value;
 /** Shared by all devices of this process. */
 const SPIN = new SpinPacer();
 
-/** Another time than the machine's: it passes only between two calls, so nothing is polled. */
-export interface VirtualTime {
-  readonly clock: Clock;
-  readonly calls: LoopCalls;
-  readonly random: Random;
-}
-
 export interface HcaNodeOptions extends DeviceSetup {
   /**
    * Sleeps until a packet comes, for so many microseconds at most: for a consumer that polls in
    * vain. Absent where the port cannot; it is polled on, then.
    */
   readonly rest?: ((mostUs: number) => void) | undefined;
-  /** Default: the machine's time and chance. */
-  readonly virtualTime?: VirtualTime;
+  readonly time: HostTime;
 }
 
 export class HcaNode implements HostNode {
@@ -55,15 +40,15 @@ export class HcaNode implements HostNode {
   readonly timers: Timers;
   readonly driver: HcaDriver;
   private readonly loop: EventLoop;
-  private readonly virtualTime: VirtualTime | undefined;
+  private readonly time: HostTime;
   private noExit: (() => void) | undefined = undefined;
 
   constructor(options: HcaNodeOptions) {
-    const { port, hooks, rest, virtualTime } = options;
-    const clock = virtualTime?.clock ?? monotonicClock;
+    const { port, hooks, rest, time } = options;
+    const { clock, calls, machine } = time;
     this.port = port;
-    this.virtualTime = virtualTime;
-    this.random = virtualTime?.random ?? new SystemRandom();
+    this.time = time;
+    this.random = time.random;
     this.driver = new HcaDriver({
       ...options,
       clock,
@@ -83,25 +68,24 @@ export class HcaNode implements HostNode {
       },
     });
     this.scheduler = this.driver;
-    const looked = virtualTime ? undefined : this.driver;
-    // Virtual time passes between pumps alone: each is a turn.
-    const driven = {
-      pump: (untilHandlers: boolean) => this.driver.pump(untilHandlers),
-      nextDeadlineUs: () => this.driver.nextDeadlineUs(),
-      isExact: true,
-    };
-    this.loop = new EventLoop(
-      clock,
-      virtualTime ? driven : this.driver,
-      looked,
-      virtualTime?.calls,
-    );
+    const { driver } = this;
+    if (machine) {
+      const pacer = new LoopPacer(driver.pacer, new PollGain(machine.originUs));
+      this.loop = new EventLoop(clock, calls, driver, driver, pacer);
+    } else {
+      // Virtual time passes between pumps alone: each is a turn.
+      this.loop = new EventLoop(clock, calls, {
+        pump: (untilHandlers) => driver.pump(untilHandlers),
+        nextDeadlineUs: () => driver.nextDeadlineUs(),
+        isExact: true,
+      });
+    }
     this.processHold = new ProcessHoldCounter((alive) => {
       port.setProcessHold(alive);
       this.loop.setProcessHold(alive);
     });
     this.timers = this.driver.timers;
-    port.watch(this.driver.portHandlers(virtualTime ? this.loop.request : this.loop.wake));
+    port.watch(this.driver.portHandlers(machine ? this.loop.wake : this.loop.request));
     this.device = this.driver.device;
   }
 
@@ -110,9 +94,10 @@ export class HcaNode implements HostNode {
    * the process ends, within a second.
    */
   atExit(cm: CmModule): void {
-    this.noExit = onExit(() => {
-      const startUs = monotonicClock.now();
-      cm.sayGoodbye?.(() => monotonicClock.now() < startUs + EXIT_MESSAGES_US);
+    const { clock, machine } = this.time;
+    this.noExit = machine?.onExit(() => {
+      const startUs = clock.now();
+      cm.sayGoodbye?.(() => clock.now() < startUs + EXIT_MESSAGES_US);
       this.driver.sendLast(startUs + EXIT_MESSAGES_US + LAST_SENDS_US);
     });
   }
@@ -124,12 +109,13 @@ export class HcaNode implements HostNode {
 
   private close(): void {
     this.noExit?.();
-    if (!this.virtualTime || this.device.hca.notifications.length === 0) return this.loop.close();
+    const { calls, machine } = this.time;
+    if (machine || this.device.hca.notifications.length === 0) return this.loop.close();
     // Notifications left by closing are delivered in a step of their own, the last one.
     const end = (): void => {
       this.driver.pump();
       this.loop.close();
     };
-    this.virtualTime.calls.microtask(end)();
+    calls.microtask(end)();
   }
 }

@@ -11,7 +11,7 @@ import {
 } from '../../core/spi/index.js';
 import { HCA_PROVIDES } from '../hca/device.js';
 import { type HcaParameters, PARAMETERS, parametersOf } from '../hca/common/parameters.js';
-import { monotonicClock } from '../host/index.js';
+import { machineTime } from '../host/index.js';
 import { bindHca } from './bind-hca.js';
 import { HcaNode } from './hca-node.js';
 
@@ -87,7 +87,9 @@ export function hcaProvider<P extends PacketPort>(
         const hooks = options.hooks?.(opened) ?? {};
         checkOptions(hooks, HOOKS, refuse);
         const portCounters = [...PORT_COUNTERS, ...(hooks.portCounters ?? [])];
+        const time = machineTime();
         const setup = {
+          time,
           name: `${name} ${key}`,
           logger,
           parameters,
@@ -97,7 +99,7 @@ export function hcaProvider<P extends PacketPort>(
           port: opened,
           node,
           makeNode: (port) => new HcaNode({ ...setup, port }),
-          clock: monotonicClock,
+          clock: time.clock,
           onOpen: (made, cm) => made.atExit(cm),
         });
       },

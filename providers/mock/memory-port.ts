@@ -25,7 +25,7 @@ import { BTH_LENGTH } from '../../core/spi/wire/bth.js';
 import { gidsOf, PORT_OPTIONS } from '../hca/common/port-options.js';
 import { icrcPacket, readIcrc, writeIcrc } from '../hca/wire/icrc.js';
 import type { Fabric } from './fabric.js';
-import { Numbered, PathTable, RegionTable, copyBytes, offsetAt } from '../host/index.js';
+import { copyBytes, Numbered, offsetAt, PathTable, RegionTable } from '../host/port-tables.js';
 import { PortFaults } from './port-faults.js';
 import { Flow, ICRC_BYTES, MAX_PACKET_BYTES, type WirePacket } from './wire-packet.js';
 

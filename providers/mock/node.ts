@@ -108,7 +108,7 @@ export class MockNode implements HostNode {
       parameters,
       hooks: { portCounters: MEMORY_PORT_COUNTERS, onClosed: () => this.group?.leave() },
       share: options.group?.share,
-      virtualTime: { clock, calls: virtualCalls(clock), random },
+      time: { clock, calls: virtualCalls(clock), random },
       sendFault: ({ qpn }, opcode) =>
         this.sendFaults.any ? this.sendFaults.decide({ qpn, opcode })?.status : undefined,
       receiveFault: ({ qpn }) =>

@@ -17,7 +17,7 @@ import {
   HCA_PROVIDES,
   type HcaParameters,
 } from '../hca/index.js';
-import { monotonicClock, packageFile } from '../host/index.js';
+import { machineTime, monotonicClock, packageFile } from '../host/index.js';
 import { bindHca } from '../kit/bind-hca.js';
 import { HcaNode } from '../kit/hca-node.js';
 import { joinSharedAddress, openGroupPort, openSocketPort } from './socket-port.js';
@@ -173,6 +173,7 @@ export function softroceNode(options: SoftroceNodeOptions): HcaNode {
   return new HcaNode({
     ...options,
     port: through,
+    time: machineTime(),
     hooks: {
       portCounters: SOCKET_PORT_COUNTERS,
       ...(mapFile && { mapFile: mapFile.bind(port) }),

@@ -14,6 +14,7 @@ import {
   EventLoop,
   type HostNode,
   monotonicClock,
+  NODE_CALLS,
   ProcessHoldCounter,
   SystemRandom,
 } from '../host/index.js';
@@ -43,7 +44,7 @@ export class VerbsDriver implements Scheduler {
     private readonly logger: Logger,
   ) {
     this.timers = new TimerWheel(clock.now(), () => this.requestPump());
-    this.loop = new EventLoop(clock, {
+    this.loop = new EventLoop(clock, NODE_CALLS, {
       pump: (_, goesOn) => this.pump(goesOn),
       nextDeadlineUs: () => (this.isClosed ? Infinity : this.timers.nextDeadlineUs()),
       isExact: false,

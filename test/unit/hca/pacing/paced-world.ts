@@ -92,7 +92,7 @@ export class PacedWorld implements Subject {
     });
     const { device } = this.driver;
     const pacer = new LoopPacer(this.driver.pacer, POLLING_PAYS);
-    this.loop = new EventLoop(clock, this.driver, this.driver, this.calls, pacer);
+    this.loop = new EventLoop(clock, this.calls, this.driver, this.driver, pacer);
     port.watch(this.driver.portHandlers(this.loop.wake));
     const pd = device.createProtectionDomain();
     const base = 0x10000n;
