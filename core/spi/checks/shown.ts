@@ -2,8 +2,7 @@
  * Objects in one line, for `console.log`, `util.inspect`, `String()` and JSON. The line names the
  * object and its owner, and shows none of its parts: another object in it is a kind and a number.
  */
-import { inspect } from 'node:util';
-import { show } from './show.js';
+import { oneLine, show } from './show.js';
 
 /**
  * Fields that an object shows. undefined and false are left out; true is shown as the name alone.
@@ -21,8 +20,12 @@ export function hex(value: number | bigint): Symbolic {
 }
 
 const KIND = Symbol('kind');
+/** The method that Node's `util.inspect` asks for the text of an object. */
+const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 /** Longest text of one field; the rest is left out. */
 const MOST_TEXT = 200;
+/** Elements of a list that are shown. */
+const MOST_ITEMS = 8;
 
 /**
  * Makes the objects of a class show themselves in one line.
@@ -42,7 +45,7 @@ export function showAs<T extends object>(
     const entries = shownFacts(facts, this).map(([name, value]) => [name, jsonOf(value)]);
     return { kind: kindOf(this), ...(Object.fromEntries(entries) as Facts) };
   };
-  const own = { [KIND]: kindOf, [inspect.custom]: line, toString: line, toJSON: json };
+  const own = { [KIND]: kindOf, [INSPECT]: line, toString: line, toJSON: json };
   for (const key of Reflect.ownKeys(own)) {
     const value = own[key as keyof typeof own];
     Object.defineProperty(type.prototype, key, { value, configurable: true, writable: true });
@@ -69,13 +72,36 @@ function textOf(value: unknown): string {
   const text = symbolOf(value);
   if (text !== undefined) return text;
   try {
-    const plain = value instanceof Error ? String(value) : value;
-    const options = { depth: 1, maxArrayLength: 8, maxStringLength: MOST_TEXT, compact: true };
-    const all = inspect(plain, { ...options, breakLength: Infinity }).replace(/\s*\n\s*/g, ' ');
+    const all = oneLine(partsOf(value).replace(/\s*\n\s*/g, ' '));
     return all.length > MOST_TEXT + 2 ? `${all.slice(0, MOST_TEXT)}…` : all;
   } catch {
     return show(value);
   }
+}
+
+/** As `util.inspect` writes it: lists and plain objects down to the parts of their parts. */
+function partsOf(value: unknown, depth = 0): string {
+  if (typeof value === 'string') return quoted(value);
+  if (typeof value !== 'object' || value === null) return show(value);
+  if (value instanceof Error) return quoted(String(value));
+  if (INSPECT in value) return String((value[INSPECT] as () => unknown)());
+  const isList = Array.isArray(value);
+  if (!isList && Object.getPrototypeOf(value) !== Object.prototype) return show(value);
+  if (depth > 1) return isList ? '[Array]' : '[Object]';
+  const partOf = (part: unknown): string => symbolOf(part) ?? partsOf(part, depth + 1);
+  if (!isList) {
+    const parts = Object.entries(value).map(([name, part]) => `${name}: ${partOf(part)}`);
+    return `{ ${parts.join(', ')} }`;
+  }
+  const parts = value.slice(0, MOST_ITEMS).map(partOf);
+  if (value.length > MOST_ITEMS) parts.push(`... ${value.length - MOST_ITEMS} more items`);
+  return `[ ${parts.join(', ')} ]`;
+}
+
+function quoted(text: string): string {
+  const more = text.length - MOST_TEXT;
+  const shown = JSON.stringify(text.slice(0, MOST_TEXT)).slice(1, -1).replaceAll('\\"', '"');
+  return more > 0 ? `'${shown}'... ${more} more characters` : `'${shown}'`;
 }
 
 function jsonOf(value: unknown): unknown {
