@@ -161,7 +161,7 @@ export class Ring {
     this.firstWord = firstWord;
     this.producerWord = place.producerWord;
     this.consumerWord = place.consumerWord;
-    this.shared = place.betweenProcesses === true || words.buffer instanceof SharedArrayBuffer;
+    this.shared = place.betweenProcesses === true || !(words.buffer instanceof ArrayBuffer);
   }
 
   /** Bytes of the buffer that a ring needs. */

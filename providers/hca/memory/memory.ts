@@ -201,8 +201,11 @@ export class MemoryTable {
   }
 }
 
-/** The size of a slab of small Buffers: from Node 26 on slightly more than Buffer.poolSize. */
-const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
+/**
+ * The size of a slab of small Buffers: from Node 26 on slightly more than Buffer.poolSize. 0 where
+ * there are no Buffers.
+ */
+const POOL_BYTES = 'Buffer' in globalThis ? Buffer.allocUnsafe(1).buffer.byteLength : 0;
 
 function checkMemory(memory: ArrayBufferView): void {
   const buffer = memory.buffer as ArrayBufferLike & { resizable?: boolean; growable?: boolean };
@@ -212,8 +215,8 @@ function checkMemory(memory: ArrayBufferView): void {
   if (buffer.resizable === true || buffer.growable === true) {
     throw new SpiError('EINVAL', 'resizable memory cannot be registered: it may shrink');
   }
-  const pooled = Buffer.isBuffer(memory) && memory.byteLength < buffer.byteLength;
-  if (pooled && buffer.byteLength === POOL_BYTES) {
+  const isSlab = buffer.byteLength === POOL_BYTES && memory.byteLength < buffer.byteLength;
+  if (isSlab && Buffer.isBuffer(memory)) {
     throw new SpiError('EINVAL', "a slice of Node's Buffer pool cannot be registered: copy it");
   }
 }
