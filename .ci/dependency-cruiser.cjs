@@ -58,7 +58,7 @@ module.exports = {
       'flow-takes-an-open-adapter',
       'which adapter, and how it is opened, is for those above',
       { path: '^core/flow/' },
-      { path: '^core/(di|log|registry|rx|stream)/' },
+      { path: '^core/(di|registry|rx|stream)/' },
     ),
     forbid(
       'module-knows-only-the-spi',
@@ -182,9 +182,9 @@ module.exports = {
       npm('tsyringe'),
     ),
     forbid(
-      'winston-only-in-core-log',
+      'winston-only-in-the-node-entry',
       'everything else knows the logger interface',
-      { path: shipped, pathNot: ['^core/log/', cli] },
+      { path: shipped, pathNot: ['^plugins/node/', cli] },
       npm('winston'),
     ),
     forbid(

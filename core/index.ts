@@ -130,23 +130,18 @@ export {
 } from './errors/index.js';
 export * from './evd/public.js';
 export {
-  createLogger,
-  fromWinston,
-  type LoggerOptions,
-  type LogLevel,
-  type LogMethods,
-} from './log/index.js';
-export {
   createRegistry,
   type DatConf,
   type DatConfEntry,
   formatDatConf,
   type IaName,
+  type LogMethods,
   type ModuleKind,
   openIa,
   type OpenIaOptions,
   type OpenTarget,
   parseDatConf,
+  type Platform,
   type ProviderInfo,
   type ProviderLoader,
   type ProviderRelation,

@@ -128,7 +128,7 @@ const dependencyPlants: readonly Plant[] = [
   plant('nothing-stands-on-rx', 'core/dat/planted-3.ts', '../rx/planted-target.js'),
   plant('tsyringe-only-in-composition-roots', 'core/planted-4.ts', 'tsyringe'),
   plant('tsyringe-only-in-composition-roots', 'providers/mock/planted-1.ts', 'tsyringe'),
-  plant('winston-only-in-core-log', 'providers/mock/planted-2.ts', 'winston'),
+  plant('winston-only-in-the-node-entry', 'providers/mock/planted-2.ts', 'winston'),
   ...['node:dgram', 'node:net', 'node:fs', 'node:timers', 'node:perf_hooks', 'node:crypto'].map(
     (name, i) => plant('sans-io-imports-no-io', `core/planted-io-${i}.ts`, name),
   ),

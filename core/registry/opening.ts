@@ -2,23 +2,28 @@
 import type { DeviceLease } from '../dat/common/adapter-state.js';
 import { checkFields, checkOptions } from '../errors/guards.js';
 import { FUNCTION, integer, OBJECT, optional } from '../spi/checks/index.js';
-import {
-  defaultLogger,
-  LOGGER_KIND,
-  loggerOf,
-  type LogMethods,
-  winstonLoaded,
-} from '../log/index.js';
 import { Ia } from '../dat/ia/ia.js';
 import { traceTo } from '../dat/common/trace.js';
-import type {
-  ConfiguredModule,
-  ConfiguredProvider,
-  ModuleClass,
-  ModuleKind,
+import {
+  type ConfiguredModule,
+  type ConfiguredProvider,
+  type ModuleClass,
+  type ModuleKind,
+  silentLogger,
 } from '../spi/index.js';
+import { LOGGER_KIND, loggerOf, type LogMethods } from './any-logger.js';
 import { checkDevice, checkPlugin, checkRequirements } from './checks.js';
 import { DeviceTable, giveBack, MODULE_KINDS, type ModuleSet } from './device-table.js';
+
+/** Additions of a platform to the language; the main entry hands in Node's. */
+export interface Platform {
+  /** The logger of adapters that are opened without one. */
+  readonly defaultLogger: () => LogMethods;
+  /** Resolves when loggers can write what they were given; undefined if they can now. */
+  readonly loggersReady: () => Promise<void> | undefined;
+  /** Bytes of the longest view of memory. */
+  readonly maxViewBytes: number;
+}
 
 /** Options of `openIa`. */
 export interface OpenIaOptions {
@@ -67,6 +72,7 @@ export interface Opening {
   readonly name: string;
   readonly modules: ModuleSet;
   readonly options: OpenIaOptions;
+  readonly platform: Platform | undefined;
   readonly onClosed: () => void;
 }
 
@@ -78,15 +84,15 @@ export function checkOpenOptions(options: OpenIaOptions): void {
 
 /** @throws DatError as `Registry.openIa`; nothing stays open then */
 export async function open(opening: Opening): Promise<Ia> {
-  const { provider, name, modules, options, onClosed } = opening;
+  const { provider, name, modules, options, platform, onClosed } = opening;
   const {
-    logger: given = defaultLogger(),
+    logger: given = platform?.defaultLogger() ?? silentLogger,
     asyncEvdQlen = ASYNC_QLEN,
     closeTimeoutMs = CLOSE_TIMEOUT_MS,
   } = options;
   const logger = loggerOf(given);
   // What this adapter logs stands among what the program itself prints, in the order of time.
-  await winstonLoaded();
+  await platform?.loggersReady();
   for (const module of provider.modules) checkPlugin('openIa', module);
   const used = [...provider.modules, ...MODULE_KINDS.flatMap((kind) => modules[kind] ?? [])];
   const metas = used.map(({ meta }) => meta);
@@ -95,7 +101,9 @@ export async function open(opening: Opening): Promise<Ia> {
   try {
     const services = device.services(logger);
     checkDevice(metas, services.device);
-    const context = { ...services, trace: traceTo(logger) };
+    const { maxMemoryRegionBytes } = services.device.attributes;
+    const maxRegionBytes = Math.min(maxMemoryRegionBytes, platform?.maxViewBytes ?? Infinity);
+    const context = { ...services, trace: traceTo(logger), maxRegionBytes };
     const lease: DeviceLease = {
       onEvent: (listener) => device.onEvent(listener),
       mad: () => device.mad(),

@@ -7,7 +7,16 @@ import type { Ia } from '../dat/ia/ia.js';
 import type { IaQuery } from '../dat/ia/attributes.js';
 import { checkFields, checkParameter } from '../errors/guards.js';
 import { DatError } from '../errors/index.js';
-import { FUNCTION, type Kinds, kindOf, LIST, optional, show, showAs } from '../spi/checks/index.js';
+import {
+  FUNCTION,
+  type Kinds,
+  kindOf,
+  LIST,
+  OBJECT,
+  optional,
+  show,
+  showAs,
+} from '../spi/checks/index.js';
 import type {
   ConfiguredPlugin,
   ModuleClass,
@@ -20,7 +29,7 @@ import { isConfiguredPlugin } from '../spi/internal/index.js';
 import { checkPlugin, checkRequirements } from './checks.js';
 import { type DatConf } from './dat-conf.js';
 import { MODULE_KINDS, type ModuleSet } from './device-table.js';
-import { checkOpenOptions, open, type OpenIaOptions } from './opening.js';
+import { checkOpenOptions, open, type OpenIaOptions, type Platform } from './opening.js';
 import { countByObject, openIasOf, PluginTable, type Registration } from './plugin-table.js';
 import {
   type IaName,
@@ -40,6 +49,8 @@ export interface RegistryOptions {
   readonly load?: ProviderLoader;
   /** Wraps every provider that is opened: for observers, such as a capture. */
   readonly decorate?: (provider: ConfiguredPlugin<'provider'>) => ConfiguredPlugin<'provider'>;
+  /** Default: silence without a logger, and memory up to the device's limit. */
+  readonly platform?: Platform;
 }
 
 const DAT_CONF = kindOf<DatConf>('what parseDatConf or readDatConf gives', (value) => {
@@ -51,6 +62,7 @@ const REGISTRY_OPTIONS: Kinds<RegistryOptions> = {
   datConf: optional(DAT_CONF),
   load: optional(FUNCTION),
   decorate: optional(FUNCTION),
+  platform: optional(OBJECT),
 };
 
 /** Target of `openIa`: a name, or a configured provider. */
@@ -76,6 +88,7 @@ export class Registry {
   private readonly decorate: (
     provider: ConfiguredPlugin<'provider'>,
   ) => ConfiguredPlugin<'provider'>;
+  private readonly platform: Platform | undefined;
   /** Errors of the skipped lines of dat.conf. */
   readonly datConfErrors: readonly DatError[];
 
@@ -90,6 +103,7 @@ export class Registry {
       .map((entry) => new StaticProvider(entry, load));
     this.datConfErrors = datConf.errors;
     this.decorate = options.decorate ?? ((provider) => provider);
+    this.platform = options.platform;
   }
 
   /**
@@ -158,7 +172,9 @@ export class Registry {
     count(1);
     try {
       const provider = this.decorate(decoratedBy(options, plain));
-      return await open({ provider, name, modules, options, onClosed: () => count(-1) });
+      const { platform } = this;
+      const onClosed = (): void => count(-1);
+      return await open({ provider, name, modules, options, platform, onClosed });
     } catch (error) {
       count(-1);
       throw error;

@@ -4,6 +4,7 @@
  */
 export * from '../../core/index.js';
 export { type DatConfFile, readDatConf } from './dat-conf-file.js';
+export { createLogger, fromWinston, type LoggerOptions, type LogLevel } from './log/winston.js';
 export type { PackageOptions } from './package-provider.js';
 export { localAddressToward } from './local-address.js';
-export { loadRegistry, openIa, systemRegistry } from './system-registry.js';
+export { createRegistry, loadRegistry, openIa, systemRegistry } from './system-registry.js';

@@ -1,4 +1,5 @@
 /** The registry of this machine: dat.conf, and provider packages that are imported by name. */
+import { constants } from 'node:buffer';
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, isAbsolute, resolve } from 'node:path';
@@ -6,15 +7,19 @@ import { pathToFileURL } from 'node:url';
 import { isMainThread, threadId } from 'node:worker_threads';
 import { checkParameter } from '../../core/errors/guards.js';
 import {
-  createRegistry,
+  createRegistry as createPlainRegistry,
   type Ia,
   type OpenIaOptions,
   type OpenTarget,
+  type Platform,
   type Registry,
+  type RegistryOptions,
 } from '../../core/index.js';
 import type { ConfiguredProvider } from '../../core/spi/index.js';
 import { capture } from '../pcap/index.js';
 import { readDatConf } from './dat-conf-file.js';
+import { defaultLogger } from './log/default-logger.js';
+import { winstonLoaded } from './log/winston.js';
 import { type PackageOptions, packageProvider } from './package-provider.js';
 
 // Loads provider packages by the lib_path of a line in dat.conf.
@@ -73,6 +78,20 @@ async function importOrMiss(
     if (code === undefined || !missing.includes(code)) throw error;
     return { error };
   }
+}
+
+const PLATFORM: Platform = {
+  defaultLogger,
+  loggersReady: winstonLoaded,
+  maxViewBytes: constants.MAX_LENGTH,
+};
+
+/**
+ * A registry; DAPL_LOG decides on the logger of adapters that are opened without one.
+ * @throws DatError as `Registry.register`
+ */
+export function createRegistry(options: RegistryOptions = {}): Registry {
+  return createPlainRegistry({ platform: PLATFORM, ...options });
 }
 
 /**

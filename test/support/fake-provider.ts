@@ -1,5 +1,5 @@
 /** A provider of fakes, and an interface adapter opened on it. */
-import { type Ia, type OpenIaOptions, openIa } from '../../core/index.js';
+import { type Ia, type OpenIaOptions, openIa } from '../../plugins/node/index.js';
 import {
   CLOCK,
   CM,

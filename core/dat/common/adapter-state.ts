@@ -207,6 +207,8 @@ export interface AdapterServices extends DeviceServices {
    * Writes the one line of a traced call; absent unless debug was enabled when the IA was opened.
    */
   readonly trace: ((call: string, fields: TraceFields) => void) | undefined;
+  /** Bytes of the largest region: the device's limit, and that of a view of memory. */
+  readonly maxRegionBytes: number;
 }
 
 /** An open device, held by one interface adapter. */

@@ -1,7 +1,7 @@
 /** Attributes of an interface adapter, under the names of DAT_IA_ATTR. */
 import { type Device, ipFromGid } from '../../spi/index.js';
+import type { AdapterServices } from '../common/adapter-state.js';
 import type { ProviderAttributes } from './provider-attributes.js';
-import { mostRegionBytes } from '../memory/view-limit.js';
 
 /** DAT_IA_ATTR; lengths are in bytes. A limit of 0 means that there is no such object. */
 export interface IaAttributes {
@@ -67,7 +67,7 @@ export interface IaQuery {
   readonly provider: ProviderAttributes;
 }
 
-export function iaAttributes(device: Device): IaAttributes {
+export function iaAttributes({ device, maxRegionBytes }: AdapterServices): IaAttributes {
   const a = device.attributes;
   const firmware = /(\d+)(?:\.(\d+))?/.exec(a.firmwareVersion);
   const srqs = device.capabilities.has('shared-receive-queue') ? a.maxSharedReceiveQueues : 0;
@@ -89,7 +89,7 @@ export function iaAttributes(device: Device): IaAttributes {
     maxEvdQlen: a.maxCompletionQueueEntries,
     maxIovSegmentsPerDto: a.maxSge,
     maxLmrs: a.maxMemoryRegions,
-    maxLmrBlockSize: mostRegionBytes(device),
+    maxLmrBlockSize: maxRegionBytes,
     maxLmrVirtualAddress: BigInt(a.maxMemoryRegionBytes),
     maxPzs: a.maxProtectionDomains,
     maxMessageSize: a.maxMessageBytes,

@@ -130,7 +130,7 @@ export class Ia extends Handle {
     this.core.assertOpen('ia.query');
     const { device } = this.core.context;
     return {
-      ia: iaAttributes(device),
+      ia: iaAttributes(this.core.context),
       provider: providerAttributes(device, this.init.providerName),
     };
   }

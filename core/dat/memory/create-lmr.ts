@@ -10,7 +10,7 @@ import {
   type Random,
   randomIova,
 } from '../../spi/index.js';
-import type { AdapterState } from '../common/adapter-state.js';
+import type { AdapterServices, AdapterState } from '../common/adapter-state.js';
 import { accessOf, type MemTypeName } from '../common/constants.js';
 import { checkHandle } from '../common/handle.js';
 import { notSupported, OUT_OF } from '../common/unsupported.js';
@@ -27,26 +27,43 @@ import {
 } from './lmr-options.js';
 import { Lmr } from './lmr.js';
 import { shareMemory } from './shared-memory.js';
-import { checkRegistrable, checkViewable, mostRegionBytes } from './view-limit.js';
 
 // Memory that may be registered. A device keeps the address of registered memory. Memory that can
 // move, shrink or go away, or that is shared with unrelated data, is refused with the reason.
+
+/** @throws DatError DAT_LENGTH_ERROR for more bytes than the device registers in one region */
+function checkRegistrable(
+  operation: string,
+  { maxRegionBytes }: AdapterServices,
+  lengthBytes: number,
+): void {
+  if (lengthBytes <= maxRegionBytes) return;
+  throw new DatError('DAT_LENGTH_ERROR', {
+    operation,
+    message:
+      `memory has ${lengthBytes} bytes; ` +
+      `a region of this adapter has at most ${maxRegionBytes}`,
+    hint: 'register parts of it: views of an ArrayBuffer, each a region of its own',
+    value: lengthBytes,
+  });
+}
 
 /**
  * The bytes of memory that is given to `createLmr`. A SharedArrayBuffer is allowed: other threads
  * see peers' writes, in no better order than threads see each other's.
  */
-function checkMemory(operation: string, memory: unknown): Uint8Array {
-  if (memory instanceof ArrayBuffer || memory instanceof SharedArrayBuffer) {
-    checkViewable(operation, memory.byteLength);
-    return checkMemory(operation, isDetached(memory) ? undefined : wrap(memory));
+function checkMemory(operation: string, context: AdapterServices, memory: unknown): Uint8Array {
+  if (isBuffer(memory)) {
+    checkRegistrable(operation, context, memory.byteLength);
+    const view = isDetached(memory) ? undefined : wrap(memory);
+    return checkMemory(operation, context, view);
   }
   if (!ArrayBuffer.isView(memory)) {
     const why =
       'an ArrayBuffer, a SharedArrayBuffer or a view of one (attached: not transferred away)';
     throw invalid(operation, 'memory', memory, why);
   }
-  checkViewable(operation, memory.byteLength);
+  checkRegistrable(operation, context, memory.byteLength);
   const refuse = (why: string, hint: string, code: DatType = 'DAT_INVALID_PARAMETER'): DatError =>
     new DatError(code, {
       ...(code === 'DAT_INVALID_PARAMETER' && {
@@ -76,11 +93,16 @@ function checkMemory(operation: string, memory: unknown): Uint8Array {
   return new Uint8Array(buffer, memory.byteOffset, memory.byteLength);
 }
 
+/** A web page without isolation has SharedArrayBuffers, but no such name. */
+function isBuffer(memory: unknown): memory is ArrayBufferLike {
+  return /^\[object (?:Shared)?ArrayBuffer\]$/.test(Object.prototype.toString.call(memory));
+}
+
 /**
  * Node 20 has no `ArrayBuffer.prototype.detached`; a detached one has no bytes and takes no view.
  */
 function isDetached(buffer: ArrayBufferLike): boolean {
-  if (buffer instanceof SharedArrayBuffer || buffer.byteLength !== 0) return false;
+  if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== 0) return false;
   try {
     return wrap(buffer).byteLength !== 0;
   } catch {
@@ -98,15 +120,18 @@ function wrap(buffer: ArrayBufferLike): Uint8Array {
   return new Uint8Array(buffer);
 }
 
-/** Size of a slab of small Buffers: from Node 26 on a little more than Buffer.poolSize. */
-const POOL_BYTES = Buffer.allocUnsafe(1).buffer.byteLength;
+/**
+ * Size of a slab of small Buffers: from Node 26 on a little more than Buffer.poolSize. 0 where
+ * there are no Buffers.
+ */
+const POOL_BYTES = 'Buffer' in globalThis ? Buffer.allocUnsafe(1).buffer.byteLength : 0;
 
 /** A small Buffer that is a part of a slab: its neighbours belong to other code. */
 function isPooled(memory: ArrayBufferView, buffer: ArrayBufferLike): boolean {
   return (
+    buffer.byteLength <= POOL_BYTES &&
     Buffer.isBuffer(memory) &&
-    memory.byteLength < buffer.byteLength &&
-    buffer.byteLength <= POOL_BYTES
+    memory.byteLength < buffer.byteLength
   );
 }
 
@@ -143,7 +168,7 @@ export function createLmr(core: AdapterState, memory: LmrMemory, options: Create
   const key = checkSharedAs(operation, options);
   if (memory instanceof Lmr) checkHandle(operation, Lmr, 'LMR', memory, core);
   const source = memory instanceof Lmr ? memory.bytes : memory;
-  const bytes = checkMemory(operation, source);
+  const bytes = checkMemory(operation, core.context, source);
   if (key === undefined) {
     return register(core, operation, bytes, checked, memory instanceof Lmr ? 'LMR' : 'VIRTUAL');
   }
@@ -164,7 +189,7 @@ export function allocateLmr(
   const privileges = privilegesText(options);
   const operation = core.begin('ia.allocate', { lengthBytes, privileges });
   const { device } = core.context;
-  checkInteger(operation, 'lengthBytes', lengthBytes, 1, mostRegionBytes(device));
+  checkInteger(operation, 'lengthBytes', lengthBytes, 1, core.context.maxRegionBytes);
   const checked = checkLmrOptions(operation, core, options, ['shared']);
   const shared = checkShared(operation, options);
   const buffer =
@@ -206,7 +231,7 @@ export function mapFileLmr(core: AdapterState, fd: number, options: MapFileOptio
   const { device } = core.context;
   const more = ['offsetBytes', 'lengthBytes', 'shared'];
   const checked = checkLmrOptions(operation, core, options, more);
-  const file = checkFileOptions(operation, fd, options);
+  const file = checkFileOptions(operation, core.context, fd, options);
   if (device.mapFile === undefined) {
     const hint = 'softroce has it with its native port; else read the file into ia.allocate()';
     throw notSupported(operation, 'this provider maps no files', hint);
@@ -224,7 +249,7 @@ function register(
   onFreed?: () => void,
 ): Lmr {
   const { pz, privileges, zeroBased } = options;
-  checkRegistrable(operation, core.context.device, bytes.byteLength);
+  checkRegistrable(operation, core.context, bytes.byteLength);
   const access = accessOf(privileges) | bindAccess(core);
   const region = spiCall({ operation, value: bytes.byteLength, map: OUT_OF.regions }, () =>
     zeroBased

@@ -10,10 +10,9 @@ import {
 } from '../../errors/guards.js';
 import { BOOLEAN } from '../../spi/checks/index.js';
 import { checkHandle } from '../common/handle.js';
-import type { AdapterState } from '../common/adapter-state.js';
+import type { AdapterServices, AdapterState } from '../common/adapter-state.js';
 import { Pz } from './pz.js';
 import { checkSharedName } from './shared-memory.js';
-import { MOST_VIEW_BYTES } from './view-limit.js';
 import { Symbolic } from '../common/trace.js';
 
 /** Options of every memory region. */
@@ -101,20 +100,21 @@ export function checkShared(operation: string, { shared }: AllocateOptions): str
 }
 
 function isName(name: string): boolean {
-  const bytes = Buffer.byteLength(name);
+  const bytes = new TextEncoder().encode(name).length;
   return bytes >= 1 && bytes <= MOST_NAME_BYTES && !name.includes('\0');
 }
 
 /** @throws DatError DAT_INVALID_PARAMETER, DAT_MODEL_NOT_SUPPORTED */
 export function checkFileOptions(
   operation: string,
+  { maxRegionBytes }: AdapterServices,
   fd: unknown,
   { offsetBytes = 0, lengthBytes, shared = true }: MapFileOptions,
 ): { fd: number; offsetBytes: number; lengthBytes: number | undefined; shared: boolean } {
   checkInteger(operation, 'fd', fd, 0, 2 ** 31 - 1);
   checkInteger(operation, 'offsetBytes', offsetBytes, 0, Number.MAX_SAFE_INTEGER);
   if (lengthBytes !== undefined) {
-    checkInteger(operation, 'lengthBytes', lengthBytes, 1, MOST_VIEW_BYTES);
+    checkInteger(operation, 'lengthBytes', lengthBytes, 1, maxRegionBytes);
   }
   checkValue(operation, 'shared', shared, BOOLEAN);
   return { fd, offsetBytes, lengthBytes, shared };

@@ -6,7 +6,6 @@ import type { AdapterState } from '../common/adapter-state.js';
 import { notSupported } from '../common/unsupported.js';
 import { Lmr } from './lmr.js';
 import { hasLostMemory, LmrSegment, lostMemory, type Segments } from './segment.js';
-import { mostRegionBytes } from './view-limit.js';
 
 /** Result of `ia.memTypeHint`. */
 export interface MemTypeHint {
@@ -43,8 +42,7 @@ function checkLiveSegments(operation: string, segments: unknown, core: AdapterSt
 export function memTypeHint(core: AdapterState, memType: number, lengthBytes: number): MemTypeHint {
   const operation = core.begin('ia.memTypeHint', { memType, lengthBytes });
   checkOneOf(operation, 'memType', memType, Object.values(MemType));
-  const most = mostRegionBytes(core.context.device);
-  checkInteger(operation, 'lengthBytes', lengthBytes, 1, most);
+  checkInteger(operation, 'lengthBytes', lengthBytes, 1, core.context.maxRegionBytes);
   if (!USER_TYPES.includes(memType)) throw kernelMemory(operation);
   const alignment = memType === MemType.FILE ? PAGE_BYTES : OPTIMAL_ALIGNMENT;
   return { preferredLengthBytes: lengthBytes, preferredAlignmentBytes: alignment };

@@ -17,11 +17,11 @@ const entries = new Map<string, Entry>();
 
 /** The key of a name: its bytes, as DAT pads them. @throws DatError DAT_INVALID_PARAMETER */
 export function checkSharedName(operation: string, name: unknown): string {
-  const bytes = typeof name === 'string' ? Buffer.from(name) : name;
+  const bytes = typeof name === 'string' ? new TextEncoder().encode(name) : name;
   if (bytes instanceof Uint8Array && bytes.length >= 1 && bytes.length <= COOKIE_BYTES) {
-    const padded = Buffer.alloc(COOKIE_BYTES);
+    const padded = new Uint8Array(COOKIE_BYTES);
     padded.set(bytes);
-    return padded.toString('latin1');
+    return String.fromCharCode(...padded);
   }
   throw invalid(operation, 'sharedAs', name, '1 to 40 bytes, or a string of so many');
 }

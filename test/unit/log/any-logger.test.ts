@@ -1,7 +1,7 @@
 /** Loggers that are given to `openIa`: whole ones, `console` and its like, and what is none. */
 import assert from 'node:assert/strict';
-import { createLogger, DatError, openIa } from '../../../core/index.js';
-import { loggerOf } from '../../../core/log/index.js';
+import { createLogger, DatError, openIa } from '../../../plugins/node/index.js';
+import { loggerOf } from '../../../core/registry/any-logger.js';
 import { silentLogger } from '../../../core/spi/index.js';
 import { Fabric, mock } from '../../../providers/mock/index.js';
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { DatError } from '../../../core/index.js';
-import { defaultLogger } from '../../../core/log/index.js';
-import { lineOf } from '../../../core/log/winston.js';
+import { defaultLogger } from '../../../plugins/node/log/default-logger.js';
+import { lineOf } from '../../../plugins/node/log/winston.js';
 import { silentLogger } from '../../../core/spi/index.js';
 
 const dist = join(import.meta.dirname, '../../..');
@@ -13,7 +13,7 @@ const at = (path: string): string => JSON.stringify(join(dist, path));
 /** Opens an adapter, and makes an object. */
 function run(env: Readonly<Record<string, string>>, options = '{}'): string {
   const script = `
-    const { openIa, createLogger } = await import(${at('core/index.js')});
+    const { openIa, createLogger } = await import(${at('plugins/node/index.js')});
     const { Fabric, mock } = await import(${at('providers/mock/index.js')});
     const fabric = new Fabric({ seed: 1, autoRun: true });
     try {
@@ -77,7 +77,7 @@ describe('DAPL_LOG', function () {
 
   it('writes what was logged right before an exit, once, and nothing below its level', () => {
     const script = `
-      const { createLogger } = await import(${at('core/index.js')});
+      const { createLogger } = await import(${at('plugins/node/index.js')});
       const loggers = Array.from({ length: 20 }, () => createLogger({ level: 'warn' }));
       loggers[0].child({ n: 1 }).warn('first', { x: 2 });
       loggers[1].info('not wanted');

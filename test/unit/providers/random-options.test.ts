@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { createLogger, createRegistry, DatError, openIa } from '../../../core/index.js';
+import { createLogger, createRegistry, DatError, openIa } from '../../../plugins/node/index.js';
 import { definePlugin, type ProviderInstance, withModules } from '../../../core/spi/index.js';
 import { cm } from '../../../plugins/cm/index.js';
 import { mad } from '../../../plugins/mad/index.js';

@@ -1,9 +1,9 @@
 /** winston behind the `Logger` interface. */
 import type { Logger as Winston } from 'winston';
-import { checkFields } from '../errors/guards.js';
-import { type Kinds, oneLine, oneOf, optional } from '../spi/checks/index.js';
-import type { Logger } from '../spi/index.js';
-import { loggerOf, type LogMethods } from './any-logger.js';
+import { checkFields } from '../../../core/errors/guards.js';
+import { type Kinds, oneLine, oneOf, optional } from '../../../core/spi/checks/index.js';
+import type { Logger } from '../../../core/spi/index.js';
+import { loggerOf, type LogMethods } from '../../../core/registry/any-logger.js';
 
 /** The most severe first; each includes those before it. */
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const;
@@ -28,7 +28,6 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   const [error, warn, info, debug] = LOG_LEVELS.map((level, i): LogMethods['info'] => {
     return (message, fields) => {
       if (i > LOG_LEVELS.indexOf(least)) return;
-      // eslint-disable-next-line no-restricted-globals -- a line of a log tells the time of day
       write({ timestamp: new Date().toISOString(), ...fields, level, message });
     };
   });

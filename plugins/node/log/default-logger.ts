@@ -1,7 +1,7 @@
 /** The logger of adapters opened without one. */
-import { DatError } from '../errors/index.js';
-import { mustBe, oneOf } from '../spi/checks/index.js';
-import { type Logger, silentLogger } from '../spi/index.js';
+import { DatError } from '../../../core/errors/index.js';
+import { mustBe, oneOf } from '../../../core/spi/checks/index.js';
+import { type Logger, silentLogger } from '../../../core/spi/index.js';
 import { createLogger, LOG_LEVELS, type LogLevel } from './winston.js';
 
 const LEVEL = oneOf(LOG_LEVELS);
