@@ -2,7 +2,7 @@
  * The CM module: connections over the MAD module of one device (IBTA 12, rdma_cm's conventions).
  * Calls of the consumer are here; messages of peers are in cm-receiver.ts.
  */
-import { assert, checkOptions, integer, optional } from '../../core/spi/checks/index.js';
+import { assert, checkOptions, FUNCTION, integer, optional } from '../../core/spi/checks/index.js';
 import { einval } from '../../core/spi/errors/einval.js';
 import {
   CLOCK,
@@ -58,7 +58,7 @@ import {
   type ConnectionServices,
   NO_EXIT_MESSAGE,
 } from './connection/connection.js';
-import { FlightNotes } from './connection/flight-notes.js';
+import { type CmStateChange, FlightNotes } from './connection/flight-notes.js';
 import { Listeners } from './admission/listeners.js';
 import { AnsweredRequests } from './messages/answered-requests.js';
 import { reqOf } from './messages/req.js';
@@ -98,6 +98,11 @@ export interface CmOptions {
   /** The same for one address, with the same ranges; default 1,000 and 2,000. */
   readonly peerRequestsPerSecond?: number;
   readonly peerRequestBurst?: number;
+  /**
+   * Told of each input that a connection takes (docs/cm-states.md). Called inside of calls to the
+   * CM: it must not call back.
+   */
+  readonly onState?: (change: CmStateChange) => void;
 }
 
 const MAX_HALF_OPEN = 65_536;
@@ -113,6 +118,7 @@ export const CM_OPTIONS = {
   requestBurst: BURST,
   peerRequestsPerSecond: RATE,
   peerRequestBurst: BURST,
+  onState: optional(FUNCTION),
 };
 
 /** How long `close` waits for its last messages to be sent, and again for its agent to end. */
@@ -155,7 +161,7 @@ export class Cm implements CmModule {
     this.services = {
       clock,
       timers,
-      notes: new FlightNotes(new FlightLog(), () => clock.now()),
+      notes: new FlightNotes(new FlightLog(), () => clock.now(), options.onState),
       table: this.table,
       limiter: this.limiter,
       rejected: new AnsweredRequests(MAX_ANSWERED),

@@ -5,5 +5,6 @@ import { Cm, type CmOptions } from './cm.js';
 export { Cm } from './cm.js';
 export type { CmDependencies, CmOptions } from './cm.js';
 export type { CmCounters } from './common/cm-counters.js';
+export type { CmStateChange } from './connection/flight-notes.js';
 
 export const cm = pluginOf<'cm', CmOptions | undefined>(Cm);

@@ -95,7 +95,8 @@ export interface FabricCounters {
 /** Shown every packet where it enters the wire and where it leaves it. */
 export type FabricTap = (event: 'sent' | 'delivered', packet: TappedPacket, nowUs: number) => void;
 
-type LossReason = 'lost' | 'partitioned' | 'faulted' | 'overflowed' | 'undeliverable';
+/** Why a packet does not arrive: one of the counters. */
+export type LossReason = 'lost' | 'partitioned' | 'faulted' | 'overflowed' | 'undeliverable';
 
 /** Owner of an address: a port, or sockets of several processes that share it. */
 export interface PacketReceiver {
@@ -139,6 +140,8 @@ export class Fabric {
   /** @internal of the ports of this fabric */
   readonly pool = new PacketPool();
   tap: FabricTap | undefined;
+  /** Shown every packet that the network loses, and why. */
+  lossTap: ((packet: TappedPacket, reason: LossReason, nowUs: number) => void) | undefined;
 
   private readonly receivers = new Map<string, PacketReceiver>();
   /** Systems of shared addresses, by the addresses of a device. */
@@ -459,6 +462,7 @@ export class Fabric {
 
   private drop(packet: WirePacket, reason: LossReason): void {
     this.counters[reason]++;
+    this.lossTap?.(packet, reason, this.clock.now());
     this.pool.release(packet);
   }
 

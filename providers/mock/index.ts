@@ -30,7 +30,13 @@ import { joinGroup } from './join-group.js';
 
 export type { Bottleneck, BottleneckOptions } from './bottleneck.js';
 export { Fabric } from './fabric.js';
-export type { FabricCounters, FabricOptions, FabricTap, LinkSelection } from './fabric.js';
+export type {
+  FabricCounters,
+  FabricOptions,
+  FabricTap,
+  LinkSelection,
+  LossReason,
+} from './fabric.js';
 export type { Fault, FaultRule, Occurrence } from '../../plugins/faults/grammar/fault-script.js';
 export { OPCODE_NAMES } from '../../plugins/faults/grammar/packet-faults.js';
 export type {

@@ -1,7 +1,7 @@
 /** Entries of the flight log for connections: recorded as numbers, printed as text. */
 import { nameOf } from '../../../core/spi/index.js';
 import type { FlightLog } from '../../../core/spi/internal/index.js';
-import { CM_INPUTS, CM_STATES, type CmInput, type CmState } from './states.js';
+import { CM_INPUTS, CM_STATES, type CmInput, type CmRole, type CmState } from './states.js';
 import { CM_ATTRIBUTE, type CmMessageName } from '../wire/cm-codec.js';
 import { rejectReasonName } from '../wire/rej.js';
 
@@ -22,9 +22,21 @@ const EVENT_BIT = 8;
 /** The most entries of one connection that are printed, the latest ones. */
 const NOTES = 48;
 
-/** The last log row of a connection, to which the next one links. */
+/** A connection that the log is about. */
 export interface Noting {
+  /** Its last row, to which the next one links. */
   lastNote: number;
+  readonly role: CmRole;
+  readonly localCommId: number;
+}
+
+/** An input that a connection has taken. */
+export interface CmStateChange {
+  readonly localCommId: number;
+  readonly role: CmRole;
+  readonly input: CmInput;
+  readonly from: CmState;
+  readonly to: CmState;
 }
 
 /** Writes and reads the flight log of a device's connections. */
@@ -32,11 +44,14 @@ export class FlightNotes {
   constructor(
     private readonly log: FlightLog,
     private readonly now: () => number,
+    private readonly onState?: (change: CmStateChange) => void,
   ) {}
 
   input(who: Noting, input: CmInput, from: CmState, to: CmState): void {
     const [a, b] = [CM_STATES.indexOf(from), CM_STATES.indexOf(to)];
     this.add(who, EVENT.INPUT, CM_INPUTS.indexOf(input), a, b);
+    const { localCommId, role } = who;
+    this.onState?.({ localCommId, role, input, from, to });
   }
 
   unexpected(who: Noting, input: CmInput, state: CmState): void {
