@@ -45,6 +45,6 @@ const isLibrary = process.argv.includes('--library');
 const addons = join(root, 'providers/softroce/native/build.mjs');
 // The compilers know nothing of each other, and each keeps one processor busy.
 await Promise.all([
-  run(tsc, '-b', isLibrary ? 'tsconfig.build.json' : 'tsconfig.json'),
+  run(tsc, '-b', isLibrary ? 'tsconfig.lab.json' : 'tsconfig.json'),
   run(addons, ...(isLibrary ? ['--providers'] : [])),
 ]);

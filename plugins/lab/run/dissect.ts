@@ -143,7 +143,7 @@ function syndromeText(view: DataView, at: number): string {
     case AETH_TYPE.rnrNak:
       return `RNR NAK: wait ${rnrTimerUs(value) / 1000} ms`;
     case AETH_TYPE.nak:
-      return `NAK: ${nameOf(NAK_CODE, value)}`;
+      return `NAK:${inWords(` ${nameOf(NAK_CODE, value)}`)}`;
     default:
       return 'reserved';
   }

@@ -97,12 +97,13 @@ class PacketRecorder {
     this.fabric.tap = this.fabric.lossTap = undefined;
   }
 
-  private sent(packet: TappedPacket, sentUs: number): void {
+  private sent(packet: TappedPacket, timeUs: number): void {
     const { buffer, length, flow } = packet;
     const row: PacketRow = {
       from: this.nodes.get(flow.from) ?? 0,
       to: this.nodes.get(flow.to) ?? 0,
-      sentUs,
+      // A packet leaves behind those that wait for the same wire.
+      sentUs: timeUs + this.fabric.link(flow.from, flow.to).backlogUs(timeUs),
       bytes: buffer.slice(0, length),
       arrivals: [],
       fate: 'unknown',

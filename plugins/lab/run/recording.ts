@@ -3,6 +3,16 @@
 /** How a packet ended on its way; 'unknown' in a capture that shows one side alone. */
 export type Fate = 'delivered' | 'lost' | 'partitioned' | 'undeliverable' | 'faulted' | 'unknown';
 
+/** Each in words. */
+export const FATES: Readonly<Record<Fate, string>> = {
+  delivered: 'delivered',
+  lost: 'lost',
+  partitioned: 'lost, the cable is cut',
+  undeliverable: 'lost, nothing is there',
+  faulted: 'lost by the scenario',
+  unknown: 'sent',
+};
+
 export interface Arrival {
   readonly timeUs: number;
   /** Its bytes are not those that were sent: the receiver's check drops it. */
