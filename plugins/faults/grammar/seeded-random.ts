@@ -59,9 +59,9 @@ export class SeededRandom implements Random {
     return percent > 0 && this.unit() * 100 < percent;
   }
 
-  /** Exponentially distributed with this mean. */
+  /** Exponentially distributed with this mean. Engines differ in the last bits of a logarithm. */
   exponential(mean: number): number {
-    return mean > 0 ? -Math.log(1 - this.unit()) * mean : 0;
+    return mean > 0 ? Math.fround(-Math.log(1 - this.unit())) * mean : 0;
   }
 
   bytes(length: number): Uint8Array {

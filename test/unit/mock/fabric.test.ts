@@ -108,7 +108,31 @@ describe('virtual clock', () => {
   });
 });
 
+describe('random delays', () => {
+  it('have as many bits as every engine agrees on', () => {
+    const random = new SeededRandom(27);
+    for (let i = 0; i < 1000; i++) {
+      const delay = random.exponential(1);
+      assert.equal(delay, Math.fround(delay));
+    }
+  });
+});
+
 describe('fabric', () => {
+  it('shows each packet that it loses, and why', () => {
+    const reasons: string[] = [];
+    const pair = openPair({ lossPercent: 100 });
+    pair.fabric.lossTap = ({ length }, reason, nowUs): void => {
+      assert.ok(length > 0 && nowUs === 0);
+      reasons.push(reason);
+    };
+    send(pair, 0, 2);
+    pair.fabric.setLink({}, { lossPercent: 0 });
+    pair.fabric.partition([A], [B]);
+    send(pair, 2, 1);
+    assert.deepEqual(reasons, ['lost', 'lost', 'partitioned']);
+  });
+
   it('takes the time that bandwidth and latency say', async () => {
     const pair = openPair({ bandwidth: 1e9, latencyMinUs: 100, latencyMeanUs: 100 });
     send(pair, 0, 1);
