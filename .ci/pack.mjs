@@ -130,6 +130,7 @@ if (argument === '--restore') {
 } else {
   restore(); // what an interrupted run has left
   run('build.mjs', '--library');
+  run('.ci/lab.mjs');
   run('.ci/prebuild.mjs');
   const bundles = join(root, 'build/bundles');
   await bundle(bundles);

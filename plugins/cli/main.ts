@@ -6,6 +6,7 @@ import { forwardCommand } from './commands/forward.js';
 import { infoCommand } from './commands/info.js';
 import { iserInitiatorCommand } from './commands/iser-initiator.js';
 import { iserTargetCommand } from './commands/iser-target.js';
+import { labCommand } from './commands/lab.js';
 import { testCommand } from './commands/test.js';
 import { traceCommand } from './commands/trace.js';
 
@@ -19,6 +20,7 @@ const COMMANDS = [
   infoCommand,
   testCommand,
   traceCommand,
+  labCommand,
   forwardCommand,
   iserTargetCommand,
   iserInitiatorCommand,
