@@ -39,10 +39,10 @@ import {
 import {
   AETH_TYPE,
   NAK_CODE,
+  rnrTimerUs,
   syndromeType,
   syndromeValue,
 } from '../../../providers/hca/wire/aeth-syndrome.js';
-import { rnrTimerUs } from '../../../providers/hca/wire/aeth-syndrome.js';
 import { CM_CODECS, parseCmMad } from '../../cm/wire/message.js';
 import { rejectReasonName } from '../../cm/wire/rej.js';
 
