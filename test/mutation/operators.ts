@@ -166,7 +166,8 @@ function placeOf(node: ts.Node, tree: ts.SourceFile): string {
     if (ts.isConstructorDeclaration(at)) names.unshift('constructor');
     else if (isNamed(at) && at.name !== undefined) names.unshift(at.name.getText(tree));
   }
-  return names.join('.');
+  // A decorated class is an expression that stands in a variable of its own name.
+  return names.filter((name, i) => name !== names[i - 1]).join('.');
 }
 
 function isNamed(node: ts.Node): node is ts.Node & { readonly name?: ts.Node } {

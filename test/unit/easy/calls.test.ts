@@ -125,6 +125,23 @@ describe('easy: calls', () => {
     assert.ok(timeoutMs > 0 && timeoutMs <= 1000);
   });
 
+  it('take a free port for 0, and the own host for the unspecified address', async () => {
+    const fabric = new Fabric({ seed: 5, autoRun: true });
+    for (const [unspecified, own] of [
+      ['0.0.0.0', '127.0.0.1'],
+      ['::', '::1'],
+    ] as const) {
+      const provider = mock({ fabric, address: own });
+      const server = await listen({ provider, port: 0 });
+      assert.ok(server.port > 0);
+      const to = { provider, address: unspecified, port: server.port };
+      const [conn, served] = await Promise.all([connect(to), server.accept()]);
+      await conn.send(Buffer.from('x'));
+      assert.equal((await served.receive()).bytes.length, 1);
+      await Promise.all([conn.close(), served.close(), server.close()]);
+    }
+  });
+
   it('name the time that was given, not what the steps before had left of it', async () => {
     const fabric = new Fabric({ seed: 5, autoRun: true });
     const provider = mock({ fabric, address: '192.0.2.1' });

@@ -80,12 +80,7 @@ function copyExtensions(from: DataView, to: DataView, opcode: number): void {
   }
   offset = at(layout.AETH_OFFSET_OF);
   if (offset > 0)
-    headers.writeAeth(
-      to,
-      offset,
-      headers.aethSyndrome(from, offset),
-      aethMsn(from, offset),
-    );
+    headers.writeAeth(to, offset, headers.aethSyndrome(from, offset), aethMsn(from, offset));
   offset = at(layout.ATOMIC_ACK_ETH_OFFSET_OF);
   if (offset > 0) {
     const original = [
