@@ -11,7 +11,7 @@ const at = (path: string): string => JSON.stringify(join(dist, path));
 function run(port: string, env: Readonly<Record<string, string>> = {}): string {
   const script = `
     process.dlopen = () => { throw new Error('no addons here'); };
-    const { openIa } = await import(${at('core/index.js')});
+    const { openIa } = await import(${at('plugins/node/index.js')});
     const { softroce } = await import(${at('providers/softroce/index.js')});
     for (const address of ['${loopback(75, 1)}', '${loopback(75, 2)}']) {
       await (await openIa(softroce({ addresses: [address], port: '${port}' }))).close();
