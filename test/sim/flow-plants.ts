@@ -71,10 +71,10 @@ function misdeliver({ node, xrc }: SimNode, nth: number): void {
     if (named !== undefined) {
       const select = named.select.bind(named);
       named.select = (rx: ReceivedPacket) => {
-        const selected = select(rx);
+        const fault = select(rx);
         const other = queues.find((srq) => srq !== qp.receives);
-        if (selected && other && ++calls % nth === 0) qp.receives = other;
-        return selected;
+        if (fault === undefined && other && ++calls % nth === 0) qp.receives = other;
+        return fault;
       };
     }
     insert(qp);
