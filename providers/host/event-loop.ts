@@ -32,6 +32,8 @@ export interface HostTime {
   readonly machine?: {
     /** The time at 0 of the clock, by a clock that all programs share. */
     readonly originUs: number;
+    /** Processors that no other thread runs on at this moment. */
+    readonly countCores: () => number;
     /** Runs a task when the process exits; returns a function that takes it back. */
     onExit(task: () => void): () => void;
   };
@@ -220,7 +222,7 @@ export class EventLoop {
     // A handler has closed the device: a port that is gone has no time that could pass.
     if (this.closed) return;
     const told = looked.completions - before;
-    const sleeps = this.pacer.sleeps(busy, told, looked.receivedPackets, looked.nowUs);
+    const sleeps = this.pacer.sleeps(busy, told, looked);
     if (sleeps) this.timer.arm(driven.nextDeadlineUs(), driven.isExact);
     else this.askForTurn();
   }

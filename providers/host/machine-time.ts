@@ -1,6 +1,6 @@
 /** The time and chance of this machine, for a device that runs in real time. */
 import { leaveUnhandled } from '../../core/spi/index.js';
-import { clockOffsetUs, monotonicClock, SystemRandom } from './machine.js';
+import { clockOffsetUs, countCores, monotonicClock, SystemRandom } from './machine.js';
 import type { HostTime, LoopCalls } from './event-loop.js';
 import { NextTurn } from './next-turn.js';
 import { onExit } from './process.js';
@@ -26,6 +26,6 @@ export function machineTime(): HostTime {
     clock: monotonicClock,
     calls: NODE_CALLS,
     random: new SystemRandom(),
-    machine: { originUs: clockOffsetUs(), onExit },
+    machine: { originUs: clockOffsetUs(), onExit, countCores },
   };
 }

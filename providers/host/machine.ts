@@ -1,4 +1,6 @@
-/** Clock and random numbers of the machine. */
+/** Clock, random numbers and processors of the machine. */
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import type { Clock, Random } from '../../core/spi/index.js';
 import { randomFillSync } from 'node:crypto';
@@ -14,6 +16,20 @@ export function clockOffsetUs(): number {
     least = Math.min(least, Number(process.hrtime.bigint()) / 1000 - nowUs);
   }
   return least;
+}
+
+/**
+ * Processors of this process that no other thread of the machine runs on, or waits for, at this
+ * moment: proc(5), the running ones in loadavg. All of them where the system does not say.
+ */
+export function countCores(): number {
+  let running = 1;
+  try {
+    running = Number(/ (\d+)\/\d+ /.exec(readFileSync('/proc/loadavg', 'latin1'))?.[1] ?? 1);
+  } catch {
+    // Another system, or a container without it.
+  }
+  return availableParallelism() - (running - 1);
 }
 
 /** Monotonic microseconds since the process started. */

@@ -70,7 +70,7 @@ export class HcaNode implements HostNode {
     this.scheduler = this.driver;
     const { driver } = this;
     if (machine) {
-      const pacer = new LoopPacer(driver.pacer, new PollGain(machine.originUs));
+      const pacer = new LoopPacer(driver.pacer, new PollGain(machine.originUs, machine.countCores));
       this.loop = new EventLoop(clock, calls, driver, driver, pacer);
     } else {
       // Virtual time passes between pumps alone: each is a turn.

@@ -107,6 +107,16 @@ export const LIMITS = {
     unit: 'windows',
     why: '20 s: trials are 1 % of the time then',
   },
+  POLLING_CORES: {
+    value: 2,
+    unit: 'cores',
+    why: 'one for each side: two that poll beside a busy process take 5 times as long as asleep',
+  },
+  CORES_WINDOWS: {
+    value: 16,
+    unit: 'windows',
+    why: 'the peer runs at every second moment that is looked at; a neighbour shows within 0.3 s',
+  },
   POLL_FORGET_PERCENT: {
     value: 110,
     unit: '%',

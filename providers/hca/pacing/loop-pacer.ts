@@ -25,6 +25,14 @@ export interface Polled {
   readonly acksLeft: boolean;
 }
 
+/** A device, at the end of a pump. */
+export interface Totals {
+  /** Since the device was opened; so are the completions. */
+  readonly receivedPackets: number;
+  readonly completions: number;
+  readonly nowUs: number;
+}
+
 export class LoopPacer {
   private pumpsThisTurn = 0;
   private isNewTurn = true;
@@ -34,6 +42,7 @@ export class LoopPacer {
   /** The time until which the port may be polled without a turn of the event loop. */
   private sliceUntilUs = 0;
   private seenPackets = 0;
+  private seenCompletions = 0;
 
   constructor(
     private readonly polled: Polled,
@@ -68,13 +77,14 @@ export class LoopPacer {
   /**
    * A pump has ended. Whether the device sleeps until its deadline: REST.
    * @param busy there is more to do at once
-   * @param told completions that it has brought
-   * @param receivedPackets of the port, ever
+   * @param told completions that it has brought itself, without those of the look before it
    */
-  sleeps(busy: boolean, told: number, receivedPackets: number, nowUs: number): boolean {
+  sleeps(busy: boolean, told: number, { receivedPackets, completions, nowUs }: Totals): boolean {
     const { adaptiveQueues, readStreams } = this.polled;
     this.toldSeveral = told > TOLD_OF_ONE_MESSAGE;
-    if (told > 0) this.gain.onCompletions(told, nowUs);
+    const further = completions - this.seenCompletions;
+    this.seenCompletions = completions;
+    if (further > 0) this.gain.onCompletions(further, nowUs);
     if (receivedPackets !== this.seenPackets && adaptiveQueues > 0) {
       this.pollUntilUs = nowUs + this.gain.pollUs;
     }

@@ -9,6 +9,8 @@ const LEAST_PERIOD: number = LIMITS.LEAST_POLL_PERIOD.value;
 const LEAST_POLL_TRIAL = LIMITS.LEAST_POLL_TRIAL.value;
 const MOST_POLL_TRIAL = LIMITS.MOST_POLL_TRIAL.value;
 const MOST_PERIOD = LIMITS.MOST_POLL_PERIOD.value;
+const POLLING_CORES = LIMITS.POLLING_CORES.value;
+const CORES_WINDOWS = LIMITS.CORES_WINDOWS.value;
 const POLL_FORGET_PERCENT = LIMITS.POLL_FORGET_PERCENT.value;
 const POLL_GAIN_PERCENT = LIMITS.POLL_GAIN_PERCENT.value;
 
@@ -24,9 +26,10 @@ export interface Gain {
 
 /**
  * Learns whether polling pays, by trying: the device polls for a window of time, sleeps for one,
- * and goes on as completions came faster. A busy neighbour, a quota of CPU and a peer on the same
- * core all show in that. Programs of a host try in the same windows: where both sides of a
- * connection sleep, it hardly helps that one of them polls.
+ * and goes on as completions came faster. A quota of CPU and a peer on the same core show in that.
+ * A busy neighbour is looked for first: trials beside one cost more than they tell. Programs of a
+ * host try in the same windows: where both sides of a connection sleep, it hardly helps that one of
+ * them polls.
  */
 export class PollGain implements Gain {
   /** The device polls at present. It sleeps first: V8 compiles young code on other cores. */
@@ -54,8 +57,17 @@ export class PollGain implements Gain {
   private asleepUs = Infinity;
   private polledUs = Infinity;
 
-  /** @param originUs the time at 0 of the device's clock, by a clock that all programs share */
-  constructor(private readonly originUs = 0) {}
+  /** The most cores that others have left, which is forgotten in steps. */
+  private coresLeft = 0;
+
+  /**
+   * @param originUs the time at 0 of the device's clock, by a clock that all programs share
+   * @param countCores cores that no other thread runs on at this moment
+   */
+  constructor(
+    private readonly originUs = 0,
+    private readonly countCores = (): number => Infinity,
+  ) {}
 
   /** Completions have come. */
   onCompletions(count: number, nowUs: number): void {
@@ -81,8 +93,17 @@ export class PollGain implements Gain {
     if (this.pays !== this.chosen || (this.pays && !gains)) this.choose(gains);
     // What comes less often than the port is polled for would find the device asleep all the same.
     const mayGain = this.chosen || this.asleepUs < ADAPTIVE_POLL_US;
-    const tries = mayGain && this.window % this.period === 0;
+    const tries = mayGain && this.hasRoom() && this.window % this.period === 0;
     this.pays = this.chosen !== tries;
+  }
+
+  /** True if both sides can poll without taking a core from others. */
+  private hasRoom(): boolean {
+    if (this.chosen) return true;
+    // At times the peer runs, too, which is no other one: so the most of several moments counts.
+    const left = Math.min(this.countCores(), POLLING_CORES);
+    this.coresLeft = Math.max(left, this.coresLeft - 1 / CORES_WINDOWS);
+    return this.coresLeft > POLLING_CORES - 1;
   }
 
   /** A trial of polling goes on for some windows, and for as long as its code becomes faster. */
@@ -96,6 +117,8 @@ export class PollGain implements Gain {
   private choose(polls: boolean): void {
     const same = polls === this.chosen;
     this.period = same ? Math.min(this.period * 2, MOST_PERIOD) : LEAST_PERIOD;
+    // What was there before polling stopped to pay may be there no more.
+    if (this.chosen && !polls) this.coresLeft = 0;
     this.chosen = polls;
     this.tried = 0;
   }

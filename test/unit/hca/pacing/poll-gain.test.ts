@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { SeededRandom } from '../../../../providers/mock/index.js';
-import { PollGain } from '../../../../providers/hca/pacing/index.js';
+import { LoopPacer, PollGain } from '../../../../providers/hca/pacing/index.js';
 
 /** A consumer whose messages take one time where its device sleeps, another where it polls. */
 class Exchange {
-  readonly gain = new PollGain();
   nowUs = 1000;
   polledUs = 0;
   private spentUs = 0;
@@ -12,6 +11,7 @@ class Exchange {
   constructor(
     private readonly asleep: (message: number) => number,
     private readonly polled: (message: number) => number,
+    readonly gain = new PollGain(),
   ) {}
 
   /** @returns the part of the time in which the device polled */
@@ -31,6 +31,40 @@ class Exchange {
 }
 
 describe('pacing: what polling gains', () => {
+  it('counts completions that a look at the port has brought, too', () => {
+    const counts: number[] = [];
+    const gain = {
+      pays: true,
+      pollUs: 100,
+      onCompletions: (count: number) => void counts.push(count),
+    };
+    const polled = { adaptiveQueues: 1, readStreams: { nextUs: () => 0 }, acksLeft: false };
+    const pacer = new LoopPacer(polled, gain);
+    pacer.sleeps(false, 1, { receivedPackets: 1, completions: 1, nowUs: 10 });
+    pacer.sleeps(false, 0, { receivedPackets: 2, completions: 4, nowUs: 20 });
+    pacer.sleeps(false, 0, { receivedPackets: 2, completions: 4, nowUs: 30 });
+    assert.deepEqual(counts, [1, 3]);
+  });
+
+  it('needs two cores that nobody else runs on', () => {
+    const least = (left: number): number => {
+      let now = left;
+      const gain = new PollGain(0, () => now);
+      const exchange = new Exchange(
+        () => 100,
+        () => 10,
+        gain,
+      );
+      const share = exchange.run(2_000_000);
+      now = 2;
+      exchange.run(2_000_000);
+      assert.ok(exchange.run(20_000_000) > 0.9, 'tries once there are two');
+      return share;
+    };
+    assert.equal(least(1), 0);
+    assert.ok(least(2) > 0.5);
+  });
+
   it('sleeps first: the compiler has the other cores', () => {
     assert.equal(new PollGain().pays, false);
     const exchange = new Exchange(
