@@ -11,7 +11,15 @@ import {
   type ReconnectOptions,
   type ReconnectState,
 } from './reconnect.js';
-import { breach, failureOf, FRAME, frameOf, headerOf, REQUESTS_ID } from './request-frames.js';
+import {
+  breach,
+  failureOf,
+  FRAME,
+  frameOf,
+  headerOf,
+  limitOf,
+  REQUESTS_ID,
+} from './request-frames.js';
 
 /** Options of `new Client` beyond those of `connect`. */
 export interface ClientOptions extends Omit<
@@ -35,9 +43,6 @@ export interface ClientState extends Omit<ReconnectState, 'state'> {
 
 interface Pending {
   readonly parts: readonly [header: Uint8Array, bytes: Uint8Array];
-  readonly timeoutMs: number;
-  /** It was handed to a connection: it may have been executed. */
-  isSent: boolean;
   /** Ends it: the caller hears of it, and its timer and listener are gone. */
   settle(reply: Uint8Array | Error): void;
 }
@@ -83,6 +88,12 @@ const REQUEST: Kinds<{ bytes: Uint8Array } & WaitOptions> = {
  */
 export class Client {
   private readonly pending = new Map<number, Pending>();
+  /** Requests whose handlers may run: those that were given up are among them. */
+  private readonly underWay = new Set<number>();
+  /** Requests that wait to be sent, in their order. */
+  private readonly unsent = new Set<number>();
+  /** Handlers that the server runs for this client at once. */
+  private most = 0;
   private readonly stop = new AbortController();
   private readonly watchers = new Set<(state: ClientState) => void>();
   private present: ClientState = { state: 'idle', attempt: 0 };
@@ -160,14 +171,16 @@ export class Client {
         clearTimeout(timer);
         signal?.removeEventListener('abort', onAbort);
         this.pending.delete(id);
+        this.unsent.delete(id);
         if (this.pending.size === 0) this.onSettled?.();
         if (outcome instanceof Error) reject(outcome);
         else resolve(outcome);
       };
       const parts = [headerOf(FRAME.REQUEST, id), bytes] as const;
-      this.pending.set(id, { parts, timeoutMs, isSent: false, settle });
+      this.pending.set(id, { parts, settle });
+      this.unsent.add(id);
     });
-    if (this.channel !== undefined) this.send(this.channel, id);
+    if (this.channel !== undefined) this.sendMore(this.channel);
     else this.running ??= this.run();
     return reply;
   }
@@ -194,7 +207,6 @@ export class Client {
     const { timeoutMs = CLOSE_TIMEOUT_MS, signal } = options;
     if (this.pending.size > 0 && timeoutMs > 0 && signal?.aborted !== true) {
       await new Promise<void>((resolve) => {
-        this.onSettled = resolve;
         const timer = timeoutMs > LONGEST_TIMER_MS ? undefined : setTimeout(resolve, timeoutMs);
         signal?.addEventListener('abort', () => resolve(), { once: true });
         this.onSettled = () => {
@@ -212,14 +224,17 @@ export class Client {
 
   /** Connects, and takes replies until the connection ends; again and again. */
   private async run(): Promise<void> {
-    const { channel, offerChannel } = await import('dapl/flow/channel');
+    const { channel, offerChannel, peerPrivateDataOf } = await import('dapl/flow/channel');
     const { connectTimeoutMs, limits, ...rest } = this.options;
     const { signal } = this.stop;
     const onState = (state: ReconnectState): void => this.become(state);
     const timeoutMs = connectTimeoutMs ?? CONNECT_TIMEOUT_MS;
     try {
       const given = { ...rest, ...offerChannel(limits, REQUESTS_ID), timeoutMs, signal, onState };
-      for await (const conn of reconnect(given)) await this.converse(channel(conn));
+      for await (const conn of reconnect(given)) {
+        this.most = limitOf(peerPrivateDataOf(conn));
+        await this.converse(channel(conn));
+      }
     } catch (error) {
       const cause = error as FlowError;
       this.running = undefined;
@@ -236,24 +251,33 @@ export class Client {
     });
     try {
       this.channel = channel;
-      for (const id of [...this.pending.keys()]) this.send(channel, id);
+      this.sendMore(channel);
       for await (const message of channel) this.take(message);
     } catch (error) {
       ended = error as FlowError;
     }
     this.channel = undefined;
-    this.endAll(endedBefore(ended), ({ isSent }) => isSent);
+    const lost = endedBefore(ended);
+    for (const id of this.underWay) this.pending.get(id)?.settle(lost);
+    this.underWay.clear();
     // A peer that breaks the protocol is not heard further.
     await channel.close({ timeoutMs: 0 });
   }
 
-  private send(channel: Channel, id: number): void {
-    const pending = this.pending.get(id)!;
-    pending.isSent = true;
-    // When the connection has ended, its end tells it better.
-    channel.send(pending.parts).catch((error: unknown) => {
-      if (channel.isOpen) this.pending.get(id)?.settle(error as Error);
-    });
+  /** Sends what waits, as far as the server takes it. */
+  private sendMore(channel: Channel): void {
+    for (const id of this.unsent) {
+      if (this.underWay.size >= this.most) return;
+      this.unsent.delete(id);
+      this.underWay.add(id);
+      // When the connection has ended, its end tells it better.
+      channel.send(this.pending.get(id)!.parts).catch((error: unknown) => {
+        if (!channel.isOpen) return;
+        this.underWay.delete(id);
+        this.pending.get(id)?.settle(error as Error);
+        this.sendMore(channel);
+      });
+    }
   }
 
   /** @throws FlowError DAT_CONN_BROKEN */
@@ -261,8 +285,10 @@ export class Client {
     const { kind, id, body } = frameOf(message);
     if (kind !== FRAME.REPLY && kind !== FRAME.FAILURE) throw breach(`a frame of kind ${kind}`);
     const outcome = kind === FRAME.REPLY ? body : failureOf(body);
+    if (!this.underWay.delete(id)) throw breach(`a reply to request ${id}, which is not under way`);
     // It may have been given up meanwhile.
     this.pending.get(id)?.settle(outcome);
+    if (this.channel !== undefined) this.sendMore(this.channel);
   }
 
   /** The caller waits no more; the handler is told so. */
@@ -270,20 +296,20 @@ export class Client {
     const pending = this.pending.get(id);
     const { channel } = this;
     if (pending === undefined) return;
-    if (pending.isSent && channel?.isOpen) {
+    if (this.underWay.has(id) && channel?.isOpen) {
       leaveUnhandled(channel.send(headerOf(FRAME.CANCEL, id)).catch(() => undefined));
     }
     pending.settle(error);
   }
 
-  private endAll(error: FlowError, which: (pending: Pending) => boolean = () => true): void {
-    for (const pending of [...this.pending.values()]) if (which(pending)) pending.settle(error);
+  private endAll(error: FlowError): void {
+    for (const pending of [...this.pending.values()]) pending.settle(error);
   }
 
   /** A number that no request under way has. */
   private freeId(): number {
     do this.lastId = (this.lastId + 1) % MOST_IDS;
-    while (this.pending.has(this.lastId));
+    while (this.pending.has(this.lastId) || this.underWay.has(this.lastId));
     return this.lastId;
   }
 

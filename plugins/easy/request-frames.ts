@@ -4,6 +4,18 @@ import { FlowError } from 'dapl/flow';
 /** Behind the announcement of the channel in the private data of the connection: "DATr", 1. */
 export const REQUESTS_ID = Uint8Array.of(0x44, 0x41, 0x54, 0x72, 1);
 
+/** How many requests the server takes at once, behind its announcement. */
+export function limitBytes(requests: number): Uint8Array {
+  const bytes = new Uint8Array(4);
+  new DataView(bytes.buffer).setUint32(0, requests);
+  return bytes;
+}
+
+/** Reverses `limitBytes`; at least 1. */
+export function limitOf(data: Uint8Array): number {
+  return Math.max(1, new DataView(data.buffer, data.byteOffset).getUint32(0));
+}
+
 /** Kind in byte 0, zeros, and the number of the request from byte 4 on, big-endian. */
 const HEADER_BYTES = 8;
 const ID_AT = 4;

@@ -6,7 +6,15 @@ import { listen } from './calls.js';
 import { Deadline } from './deadline.js';
 import type { Listener } from './listener.js';
 import { type ListenOptions, refusalOf, WAIT } from './options.js';
-import { breach, failureBytes, FRAME, frameOf, headerOf, REQUESTS_ID } from './request-frames.js';
+import {
+  breach,
+  failureBytes,
+  FRAME,
+  frameOf,
+  headerOf,
+  limitBytes,
+  REQUESTS_ID,
+} from './request-frames.js';
 
 /** Options of `serve` beyond those of `listen`. */
 export interface ServeOptions extends Omit<
@@ -15,7 +23,7 @@ export interface ServeOptions extends Omit<
 > {
   /**
    * Handlers of one connection that run at the same time: 1 to 1,000,000, default 1000. Further
-   * requests of that connection wait, in the end at their sender.
+   * requests of that connection wait at the client.
    */
   readonly maxRunning?: number;
   /** Limits of the channel: `maxMessageBytes` is that of a request, with its header of 8 bytes. */
@@ -34,7 +42,7 @@ export class Request {
     readonly peer: string,
   ) {}
 
-  /** Fires when nobody waits for the reply any more: then it is not sent. */
+  /** Fires when nobody waits for the reply any more. */
   get signal(): AbortSignal {
     return (this.controller ??= new AbortController()).signal;
   }
@@ -98,7 +106,9 @@ export async function serve(options: ServeOptions, handler: Handler): Promise<Se
     answer: (request) => {
       const given = request.privateData.subarray(channels.ANNOUNCEMENT_BYTES);
       const isClient = REQUESTS_ID.every((byte, i) => given[i] === byte);
-      return isClient ? answer(request) : request.refuse(REFUSAL);
+      if (!isClient) return request.refuse(REFUSAL);
+      const announcement = answer(request);
+      return announcement && Buffer.concat([announcement, limitBytes(maxRunning)]);
     },
   });
   return new Server(listener, (conn) => {
@@ -220,9 +230,6 @@ class Conversation {
     try {
       for await (const message of this.channel) {
         this.take(message);
-        if (this.running >= this.maxRunning) {
-          await this.until(() => this.running < this.maxRunning || !this.channel.isOpen);
-        }
       }
     } catch (error) {
       // A client that is gone, or that speaks no such protocol, concerns nobody else.
@@ -239,8 +246,10 @@ class Conversation {
     const { kind, id, body } = frameOf(message);
     const known = this.requests.get(id);
     if (kind === FRAME.CANCEL) {
-      if (known !== undefined) this.forget(id);
+      // Its handler still runs, and counts; the reply tells the client that it has ended.
       known?.abort();
+    } else if (kind === FRAME.REQUEST && this.running === this.maxRunning) {
+      throw breach(`more than ${this.maxRunning} requests at once`);
     } else if (kind === FRAME.REQUEST && known === undefined) {
       const request = new Request(body, this.peer);
       this.requests.set(id, request);
@@ -260,15 +269,15 @@ class Conversation {
     } catch (error) {
       parts = [headerOf(FRAME.FAILURE, id), failureBytes(error)];
     }
-    // Nobody waits for it any more.
+    // The connection has ended.
     if (this.requests.get(id) !== request) return;
+    // Before the reply, for the client may send a further request as soon as it has that.
+    this.forget(id);
     try {
       await this.channel.send(parts);
     } catch (error) {
       const failure = [headerOf(FRAME.FAILURE, id), failureBytes(error)] as const;
       if (this.channel.isOpen) await this.channel.send(failure).catch(() => undefined);
-    } finally {
-      if (this.requests.get(id) === request) this.forget(id);
     }
   }
 

@@ -113,6 +113,20 @@ describe('easy: requests', () => {
     assert.equal(most, 3);
   });
 
+  it('that are given up let others run, though all handlers wait', async () => {
+    const handler: Handler = async ({ bytes, signal }) => {
+      if (textOf(bytes) === 'hang')
+        await new Promise((ended) => signal.addEventListener('abort', ended));
+      return bytes;
+    };
+    await world.serve(handler, { maxRunning: 2 });
+    const client = world.client();
+    const hanging = [1, 2, 3, 4, 5].map(() => client.request(bytesOf('hang'), { timeoutMs: 50 }));
+    const last = client.request(bytesOf('last'));
+    for (const each of hanging) await assert.rejects(each, codeOf('DAT_TIMEOUT_EXPIRED'));
+    assert.equal(textOf(await last), 'last');
+  });
+
   it('end with the error of the handler: name, message, code', async () => {
     await world.serve(({ bytes }) => {
       const text = textOf(bytes);
